@@ -1,0 +1,84 @@
+"""How each device of a site is reached over SSH, and with which credentials.
+
+Secrets come from the environment or the SSH agent, never from ``fabric.yaml``:
+
+- ``PAISOAR_SWITCH_USER``, ``PAISOAR_SWITCH_PASSWORD``, ``PAISOAR_SWITCH_KEY``
+- ``PAISOAR_HOST_USER``, ``PAISOAR_HOST_PASSWORD``, ``PAISOAR_HOST_KEY``
+- ``PAISOAR_KNOWN_HOSTS`` (default ``~/.ssh/known_hosts``)
+
+``..._KEY`` names a private key file. The twin keeps its own key and host keys
+under ``.paisoar/twin/`` (``inventory.json``).
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fabric.errors import ToolError
+from fabric.site import Site, SwitchSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Where and how to log in. ``password`` never shows in a repr or a log."""
+
+    host: str
+    port: int
+    user: str
+    known_hosts: Path
+    key_file: Path | None = None
+    password: str | None = field(default=None, repr=False)
+
+
+def twin_dir(site: Site) -> Path:
+    """Where the site's twin keeps its state."""
+    return site.state_dir / "twin"
+
+
+def twin_inventory_path(site: Site) -> Path:
+    """The file in which a running twin says where its devices listen.
+
+    JSON: ``{"pid": int, "control": {"port": int, "token": str}, "devices":
+    {NAME: {"port": int, "user": str}}}``; mode 0600.
+    """
+    return twin_dir(site) / "inventory.json"
+
+
+def access_to(site: Site, device: str) -> Access:
+    """Access to one device; ToolError where the site's twin is not up."""
+    if site.environment == "twin":
+        return _twin_access(site, device)
+    spec = site.devices[device]
+    prefix = "PAISOAR_SWITCH" if isinstance(spec, SwitchSpec) else "PAISOAR_HOST"
+    key = os.environ.get(f"{prefix}_KEY")
+    known_hosts = os.environ.get("PAISOAR_KNOWN_HOSTS", "~/.ssh/known_hosts")
+    return Access(
+        host=spec.mgmt.address or device,
+        port=spec.mgmt.port,
+        user=spec.mgmt.user or os.environ.get(f"{prefix}_USER") or getpass.getuser(),
+        known_hosts=Path(known_hosts).expanduser(),
+        key_file=Path(key).expanduser() if key else None,
+        password=os.environ.get(f"{prefix}_PASSWORD"),
+    )
+
+
+def _twin_access(site: Site, device: str) -> Access:
+    try:
+        inventory = json.loads(twin_inventory_path(site).read_text())
+        entry = inventory["devices"][device]
+    except (OSError, ValueError, KeyError):
+        raise ToolError(
+            f"the twin of {site.path} is not up: {device} cannot be reached.",
+            advice=f"Start it with `paisoar twin up -f {site.path}`.",
+        ) from None
+    return Access(
+        host="127.0.0.1",
+        port=entry["port"],
+        user=entry["user"],
+        known_hosts=twin_dir(site) / "known_hosts",
+        key_file=twin_dir(site) / "id_ed25519",
+    )

@@ -1,0 +1,140 @@
+"""What a device module is: the only place that knows a vendor.
+
+A module is stateless. It names the commands that show a device's state, turns
+their outputs into ``DeviceQos`` and counters, and turns an intended
+``DeviceQos`` into the smallest change that reaches it. It never talks to a
+device itself: ``fabric.collect`` and the playbooks do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from fabric.counters import CounterSnapshot
+from fabric.qos import DeviceQos
+
+# Command -> what the device printed. A command that the device refused is
+# absent; modules then name what they could not read in ``DeviceQos.unread``.
+Outputs = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetPort:
+    """One cabled port of a device, as the site describes it.
+
+    ``family`` and ``rdma_device`` are empty for a switch's port.
+    """
+
+    name: str
+    speed_bps: int
+    cable_m: float
+    family: str = ""
+    rdma_device: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The device that a module is asked about."""
+
+    device: str
+    os: str
+    model: str
+    ports: tuple[TargetPort, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """A file to be written on a host; ``before`` is None where there is none."""
+
+    path: str
+    before: str | None
+    after: str | None
+    mode: str = "0644"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The smallest change that makes a device do what is intended.
+
+    ``diff`` is for people: lines that begin with ``+``, ``-`` or a blank.
+    ``commands`` are sent in order (configuration lines for a switch, shell
+    commands for a host), ``rollback`` undoes exactly them. Both empty means
+    that the device already does what it should.
+    """
+
+    diff: str = ""
+    commands: tuple[str, ...] = ()
+    rollback: tuple[str, ...] = ()
+    files: tuple[FileChange, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Nothing to do."""
+        return not (self.commands or self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class SafetyNet:
+    """The vendor's own way back, as exec-mode commands.
+
+    ``prepare`` before a change, ``undo`` after one that failed, ``commit`` after
+    one that was verified. Empty tuples where the system has none.
+    """
+
+    prepare: tuple[str, ...] = ()
+    undo: tuple[str, ...] = ()
+    commit: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What the hardware can hold; ``None`` where nothing is known."""
+
+    max_lossless_classes: int | None = None
+    min_xoff_bytes: int | None = None
+    notes: tuple[str, ...] = field(default=())
+
+
+class DeviceModule(Protocol):
+    """One switch operating system, or Linux hosts with any mix of NIC families."""
+
+    @property
+    def os(self) -> str:
+        """The name used in ``fabric.yaml`` (``nxos``, ``linux``)."""
+
+    @property
+    def netmiko_type(self) -> str:
+        """netmiko's device type; empty for hosts, which are plain SSH."""
+
+    def capabilities(self, target: Target) -> Capabilities:
+        """What this model can hold."""
+
+    def read_commands(self, target: Target) -> tuple[str, ...]:
+        """Commands that show configuration and state. They change nothing."""
+
+    def counter_commands(self, target: Target) -> tuple[str, ...]:
+        """Commands that show counters. They change and clear nothing."""
+
+    def read(self, target: Target, outputs: Outputs) -> DeviceQos:
+        """What the device does. Raises ReadError where an output makes no sense."""
+
+    def read_counters(self, target: Target, outputs: Outputs, taken_at_s: float) -> CounterSnapshot:
+        """Counters in the schema of ``fabric.counters``."""
+
+    def render(self, intended: DeviceQos) -> str:
+        """The complete configuration that the intent owns, for people and tests."""
+
+    def change(self, target: Target, outputs: Outputs, intended: DeviceQos) -> Change:
+        """From what the outputs of ``read_commands`` show to what is intended."""
+
+    def safety_net(self, run_id: str) -> SafetyNet:
+        """The vendor's way back for a run of this name."""
+
+    def is_error(self, answer: str) -> bool:
+        """Whether this answer to a configuration line or command is a refusal."""
+
+
+class ReadError(ValueError):
+    """An output does not look as the vendor prints it: names command and line."""

@@ -1,0 +1,57 @@
+"""Finding the module of a device, and describing the device to it."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, cast
+
+from fabric.devices.base import DeviceModule, Target, TargetPort
+from fabric.errors import InputError
+from fabric.site import HostSpec, Site, SwitchSpec
+
+SWITCHES = "paisoar.switches"
+NICS = "paisoar.nics"
+
+
+@cache
+def _entries(group: str) -> dict[str, Any]:
+    return {entry.name: entry for entry in entry_points(group=group)}
+
+
+@cache
+def load(group: str, name: str) -> Any:
+    """The object that this entry-point group holds under this name.
+
+    Raises InputError that lists the known names.
+    """
+    entries = _entries(group)
+    if name not in entries:
+        raise InputError(
+            f"nothing called {name!r} is known in {group}",
+            advice=f"Known are: {', '.join(sorted(entries)) or 'none'}.",
+        )
+    return entries[name].load()
+
+
+def module_of(site: Site, device: str) -> DeviceModule:
+    """The module that speaks this device's language."""
+    spec = site.devices[device]
+    name = spec.os if isinstance(spec, SwitchSpec) else "linux"
+    return cast(DeviceModule, load(SWITCHES, name))
+
+
+def target_of(site: Site, device: str) -> Target:
+    """What a module needs to know of a device: its cabled ports."""
+    spec = site.devices[device]
+    ports = []
+    for end in site.topology.ports_of[device]:
+        link = site.topology.link_of[end]
+        family = rdma_device = ""
+        if isinstance(spec, HostSpec):
+            family = spec.nics[end.port].family
+            rdma_device = spec.nics[end.port].rdma
+        ports.append(TargetPort(end.port, link.speed_bps, link.length_m, family, rdma_device))
+    if isinstance(spec, HostSpec):
+        return Target(device, "linux", "", tuple(ports))
+    return Target(device, spec.os, spec.model, tuple(ports))

@@ -1,0 +1,50 @@
+"""PFC headroom: what still arrives after XOFF was decided.
+
+Between the decision to pause and the last byte that comes in lie: our pause
+frame waiting behind a frame that is being sent, its way down the cable, the
+peer's reaction time, a frame that the peer has begun, and its way back up.
+
+Sources: IEEE 802.3 annex 31B.3.7 (reaction time in pause quanta by speed); the
+sum as in sonic-net/sonic-swss cfgmgr/buffer_headroom_mellanox.lua.
+"""
+
+from __future__ import annotations
+
+PAUSE_QUANTUM_BITS = 512
+MAX_PAUSE_QUANTA = 65535
+PAUSE_FRAME_BYTES = 64
+ETHERNET_OVERHEAD_BYTES = 38  # header 14, FCS 4, preamble 8, inter-packet gap 12
+MAC_PHY_DELAY_BYTES = 800
+SIGNAL_SPEED_M_PER_S = 2.0e8
+
+# Pause quanta within which a MAC must stop, by speed in Gbit/s.
+_REACTION_QUANTA = {1: 2, 10: 67, 25: 80, 40: 118, 50: 147, 100: 394, 200: 453, 400: 905, 800: 905}
+
+
+def reaction_bytes(speed_bps: int) -> int:
+    """Bytes that a peer may still begin to send after it received a pause frame."""
+    for speed_gbps in sorted(_REACTION_QUANTA):
+        if speed_bps <= speed_gbps * 10**9:
+            return _REACTION_QUANTA[speed_gbps] * PAUSE_QUANTUM_BITS // 8
+    raise ValueError(f"no PFC reaction time is known for {speed_bps} bit/s")
+
+
+def headroom_bytes(speed_bps: int, cable_m: float, mtu_bytes: int) -> int:
+    """Bytes to reserve above XOFF so that a lossless priority never drops.
+
+    ``mtu_bytes`` is the largest IP packet on the link, in either direction.
+    """
+    on_cable = 2 * cable_m / SIGNAL_SPEED_M_PER_S * speed_bps / 8
+    frame = mtu_bytes + ETHERNET_OVERHEAD_BYTES
+    return round(
+        PAUSE_FRAME_BYTES
+        + 2 * frame
+        + on_cable
+        + reaction_bytes(speed_bps)
+        + MAC_PHY_DELAY_BYTES
+    )
+
+
+def pause_us(quanta: int, speed_bps: int) -> float:
+    """Microseconds for which this many pause quanta stop a port."""
+    return quanta * PAUSE_QUANTUM_BITS / speed_bps * 1e6

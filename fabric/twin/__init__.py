@@ -1,0 +1,1 @@
+"""The emulated fabric: devices behind real SSH on loopback, traffic from the simulator."""
