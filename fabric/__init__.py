@@ -1,1 +1,1 @@
-
+"""The network itself: intent, topology, device knowledge, provisioning, simulator, twin."""

@@ -37,11 +37,7 @@ def headroom_bytes(speed_bps: int, cable_m: float, mtu_bytes: int) -> int:
     on_cable = 2 * cable_m / SIGNAL_SPEED_M_PER_S * speed_bps / 8
     frame = mtu_bytes + ETHERNET_OVERHEAD_BYTES
     return round(
-        PAUSE_FRAME_BYTES
-        + 2 * frame
-        + on_cable
-        + reaction_bytes(speed_bps)
-        + MAC_PHY_DELAY_BYTES
+        PAUSE_FRAME_BYTES + 2 * frame + on_cable + reaction_bytes(speed_bps) + MAC_PHY_DELAY_BYTES
     )
 
 

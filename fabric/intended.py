@@ -115,7 +115,9 @@ def _host_port(site: Site, spec: HostSpec, port: PortRef) -> PortQos:
         link_pause=False,
         queues=_queues(intent, None),
         ingress_buffers=tuple(
-            IngressBuffer(priority, intent.host.receive_buffer, xoff, max(1, xoff - intent.mtu.host))
+            IngressBuffer(
+                priority, intent.host.receive_buffer, xoff, max(1, xoff - intent.mtu.host)
+            )
             for priority in lossless
         ),
         nic=Nic(

@@ -210,9 +210,7 @@ class Intent(StrictModel):
         for role in ("roce", "cnp", "default"):
             names = [name for name, cls in self.classes.items() if cls.role == role]
             if len(names) != 1:
-                raise ValueError(
-                    f"exactly one class must have the role {role!r}, not {len(names)}"
-                )
+                raise ValueError(f"exactly one class must have the role {role!r}, not {len(names)}")
         seen_dscp: dict[int, str] = {}
         seen_priority: dict[int, str] = {}
         for name, cls in self.classes.items():
@@ -260,9 +258,7 @@ class Intent(StrictModel):
         for text, profile in self.profiles.items():
             if parse_speed_bps(text) == speed_bps:
                 return profile
-        raise ValueError(
-            f"intent.profiles has no entry for {format_speed(speed_bps)} ports"
-        )
+        raise ValueError(f"intent.profiles has no entry for {format_speed(speed_bps)} ports")
 
 
 class Certify(StrictModel):

@@ -280,9 +280,7 @@ def _switch_faults(
         )
 
 
-def _receive_buffer_faults(
-    site: Site, name: str
-) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def _receive_buffer_faults(site: Site, name: str) -> Iterator[tuple[tuple[str | int, ...], str]]:
     for port in site.topology.ports_of[name]:
         link = site.topology.link_of[port]
         headroom = headroom_bytes(link.speed_bps, link.length_m, site.intent.mtu.host)

@@ -1,1 +1,1 @@
-
+"""The command line: one small module a command group, no logic."""

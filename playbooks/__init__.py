@@ -1,1 +1,1 @@
-
+"""Ansible content that configures; measured by validation, never by itself."""

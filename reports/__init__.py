@@ -1,1 +1,1 @@
-
+"""Frames in, pages and figures out."""

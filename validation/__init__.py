@@ -1,1 +1,1 @@
-
+"""Traffic suites, judgement, certificates and the gate."""

@@ -1,0 +1,31 @@
+# Every target sets up what it needs: a .venv here, system packages only as root.
+SHELL := /bin/bash
+BIN := .venv/bin
+
+.PHONY: help setup demo test test-quick lint clean
+
+help: ## Show the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+.venv/.ready: pyproject.toml constraints.txt scripts/setup.sh
+	@scripts/setup.sh
+
+setup: .venv/.ready ## Create or refresh .venv
+
+demo: .venv/.ready ## Provision, prove, certify and train on an emulated fabric
+	@$(BIN)/paisoar demo
+
+lint: .venv/.ready ## ruff, mypy --strict, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test-quick: .venv/.ready ## The everyday part of the tests
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow"
+
+test: lint ## Lint and all tests, the whole line included
+	$(BIN)/pytest -n 2 --dist loadgroup
+
+clean: ## Remove .venv and caches
+	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
