@@ -106,7 +106,7 @@ class DeviceModule(Protocol):
 
     @property
     def netmiko_type(self) -> str:
-        """netmiko's device type; empty for hosts, which are plain SSH."""
+        """The device type of netmiko; empty for hosts, which are plain SSH."""
 
     def capabilities(self, target: Target) -> Capabilities:
         """What this model can hold."""

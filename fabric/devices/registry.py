@@ -20,7 +20,7 @@ def _entries(group: str) -> dict[str, Any]:
 
 
 @cache
-def load(group: str, name: str) -> Any:
+def load(group: str, name: str) -> Any:  # noqa: ANN401 - each group has its own type
     """The object that this entry-point group holds under this name.
 
     Raises InputError that lists the known names.

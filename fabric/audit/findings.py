@@ -1,0 +1,71 @@
+"""What an audit says: findings, and what it could not judge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Severity = Literal["error", "warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fault: which rule, where, what was seen, what it costs, how to mend it.
+
+    ``port`` is empty for a whole device and lists several ports where one cause
+    shows on all of them. ``evidence`` quotes both ends of the cable where the
+    rule concerns one.
+    """
+
+    rule: str
+    severity: Severity
+    device: str
+    port: str
+    message: str
+    evidence: tuple[str, ...] = ()
+    fix: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """A rule that could not judge a device, and why."""
+
+    rule: str
+    device: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """All findings of one audit, the worst first."""
+
+    findings: tuple[Finding, ...]
+    skipped: tuple[Skip, ...]
+    devices: tuple[str, ...]
+
+    @property
+    def clean(self) -> bool:
+        """No finding at all; skips do not count as findings, nor as passes."""
+        return not self.findings
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values, as ``paisoar audit --json`` prints them."""
+        return {
+            "devices": list(self.devices),
+            "findings": [
+                {
+                    "rule": finding.rule,
+                    "severity": finding.severity,
+                    "device": finding.device,
+                    "port": finding.port,
+                    "message": finding.message,
+                    "evidence": list(finding.evidence),
+                    "fix": list(finding.fix),
+                }
+                for finding in self.findings
+            ],
+            "skipped": [
+                {"rule": skip.rule, "device": skip.device, "reason": skip.reason}
+                for skip in self.skipped
+            ],
+        }
