@@ -13,9 +13,15 @@ from __future__ import annotations
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from fabric.qos import DSCP_COUNT, PRIORITY_COUNT, Dcqcn
 from fabric.units import format_speed, parse_size_bytes, parse_speed_bps
+
+
+def placed(at: tuple[str | int, ...], reason: str) -> PydanticCustomError:
+    """An error of a model that points at a key below it, so that the line is exact."""
+    return PydanticCustomError("placed", "{reason}", {"reason": reason, "at": list(at)})
 
 
 def _size(value: object) -> object:
@@ -218,21 +224,31 @@ class Intent(StrictModel):
                 if dscp in seen_dscp:
                     other = seen_dscp[dscp]
                     twice = f"class {name!r}" if other == name else f"{other!r} and {name!r}"
-                    raise ValueError(f"DSCP {dscp} is listed twice: {twice}")
+                    raise placed(("classes", name, "dscp"), f"DSCP {dscp} is listed twice: {twice}")
                 seen_dscp[dscp] = name
             if cls.priority in seen_priority:
-                raise ValueError(
+                raise placed(
+                    ("classes", name, "priority"),
                     f"priority {cls.priority} is used by both "
-                    f"{seen_priority[cls.priority]!r} and {name!r}"
+                    f"{seen_priority[cls.priority]!r} and {name!r}",
                 )
             seen_priority[cls.priority] = name
         shares = sum(cls.scheduler.percent for cls in self.classes.values())
         if shares != 100:
-            raise ValueError(f"the ETS percents of the classes add up to {shares}, not 100")
-        if self.cnp.scheduler.mode != "strict":
-            raise ValueError("the cnp class must be strict, or CNPs wait behind data")
+            raise placed(
+                ("classes",), f"the ETS percents of the classes add up to {shares}, not 100"
+            )
+        for name, cls in self.classes.items():
+            if cls.role == "cnp" and cls.scheduler.mode != "strict":
+                raise placed(
+                    ("classes", name, "scheduler"),
+                    "the cnp class must be strict, or CNPs wait behind data",
+                )
         for text in self.profiles:
-            parse_speed_bps(text)
+            try:
+                parse_speed_bps(text)
+            except ValueError as error:
+                raise placed(("profiles", text), str(error)) from None
         return self
 
     @property

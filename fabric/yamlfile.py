@@ -58,14 +58,14 @@ class YamlFile:
             return model.model_validate(self.data)
         except ValidationError as error:
             fault = error.errors()[0]
-            location = self._present(fault["loc"])
+            location = [*self._present(fault["loc"]), *fault.get("ctx", {}).get("at", ())]
             message = fault["msg"].removeprefix("Value error, ")
             if fault["type"] == "extra_forbidden":
                 message = "unknown key"
             elif fault["type"] == "missing":
                 message = f"missing key {fault['loc'][-1]!r}"
                 location = location[: len(location) - (location[-1:] == [fault["loc"][-1]])]
-            elif "input" in fault and not isinstance(fault["input"], dict | list):
+            elif fault["type"] != "placed" and not isinstance(fault.get("input"), dict | list):
                 message = f"{message} (got {fault['input']!r})"
             raise self.error(location, message) from error
 

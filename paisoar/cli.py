@@ -1,0 +1,58 @@
+"""The command line: every command group in one app."""
+
+from __future__ import annotations
+
+import os
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from paisoar.commands import COMMANDS, GROUPS
+
+app = typer.Typer(
+    name="paisoar",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_show_locals=False,
+    help=(
+        "Takes a RoCEv2 cluster from cabled to training: provisions the lossless network on "
+        "every NIC and switch, proves it with traffic, signs a certificate, and only then trains."
+    ),
+    epilog=(
+        "Start with [bold]paisoar demo[/], or [bold]paisoar init[/], [bold]check[/], "
+        "[bold]plan[/], [bold]provision[/], [bold]audit[/], [bold]validate[/], "
+        "[bold]certify[/], [bold]train[/]. Exit codes: 0 good, 1 judged bad, 2 bad input, "
+        "3 a device, peer or tool did not answer."
+    ),
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"paisoar {version('paisoar')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _app(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Hold the options of the program itself."""
+
+
+for command in COMMANDS:
+    app.command()(command)
+for name, group in GROUPS.items():
+    app.add_typer(group, name=name)
+
+
+def main() -> None:
+    """Run the command line."""
+    # TensorFlow's start-up messages are no result of ours.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+    app()

@@ -1,0 +1,120 @@
+"""What people and programs see: results on stdout, progress and errors on stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from fabric.errors import InputError, PaisoarError
+
+FileOption = Annotated[
+    Path, typer.Option("--file", "-f", help="The site's file.", show_default=True)
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else there.")
+]
+DEFAULT_FILE = Path("fabric.yaml")
+
+EXIT_INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command found: the document for ``--json``, the words for people.
+
+    ``show`` prints to a console on stdout. ``good`` False ends with exit 1,
+    unless ``exit_code`` says otherwise.
+    """
+
+    document: dict[str, Any]
+    show: Callable[[Console], None]
+    good: bool = True
+    exit_code: int = 1
+
+
+class Ui:
+    """Progress on stderr: bars on a terminal, silence elsewhere and with ``--json``."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self.err = Console(stderr=True, highlight=False)
+        self._quiet = as_json or not self.err.is_terminal
+
+    def say(self, text: str) -> None:
+        """One line about what happens now; nothing where progress is quiet."""
+        if not self._quiet:
+            self.err.print(text, style="dim")
+
+    @contextlib.contextmanager
+    def progress(self, title: str, total: int | None) -> Iterator[Callable[[str], None]]:
+        """A bar over ``total`` steps; call the result with a word for each step done."""
+        if self._quiet:
+            yield lambda _word: None
+            return
+        bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[word]}", style="dim"),
+            console=self.err,
+            transient=True,
+        )
+        with bar:
+            task = bar.add_task(title, total=total, word="")
+            yield lambda word: bar.update(task, advance=1, word=word)
+
+
+def run(as_json: bool, work: Callable[[Ui], Answer]) -> None:
+    """Do the work of one command, print its answer, and exit as the design says.
+
+    0 good, 1 judged bad, 2 bad input, 3 a device, peer or tool did not answer,
+    130 interrupted.
+    """
+    ui = Ui(as_json=as_json)
+    try:
+        answer = work(ui)
+    except PaisoarError as error:
+        _report(ui, error)
+        raise typer.Exit(error.exit_code) from error
+    except KeyboardInterrupt as error:
+        _report(ui, PaisoarError("interrupted", advice="Nothing was left running."))
+        raise typer.Exit(EXIT_INTERRUPTED) from error
+    if as_json:
+        print_json(answer.document)
+    else:
+        answer.show(Console(highlight=False, soft_wrap=not sys.stdout.isatty()))
+    if not answer.good:
+        raise typer.Exit(answer.exit_code)
+
+
+def print_json(document: dict[str, Any]) -> None:
+    """One JSON document on stdout."""
+    sys.stdout.write(json.dumps(document, indent=2, default=str) + "\n")
+
+
+def _report(ui: Ui, error: PaisoarError) -> None:
+    if ui.as_json:
+        print_json(
+            {
+                "error": {
+                    "kind": type(error).__name__,
+                    "message": error.message if not isinstance(error, InputError) else str(error),
+                    "advice": error.advice,
+                    "exit_code": error.exit_code,
+                }
+            }
+        )
+    ui.err.print("[bold red]error[/]: ", end="")
+    ui.err.print(error.args[0], markup=False)
+    if error.advice:
+        ui.err.print(error.advice, markup=False, style="cyan")
