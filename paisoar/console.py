@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from fabric.errors import InputError, PaisoarError
+from fabric.errors import PaisoarError
 
 FileOption = Annotated[
     Path, typer.Option("--file", "-f", help="The site's file.", show_default=True)
@@ -25,6 +25,7 @@ JsonOption = Annotated[
 DEFAULT_FILE = Path("fabric.yaml")
 
 EXIT_INTERRUPTED = 130
+EXIT_FAULT = 70
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def run(as_json: bool, work: Callable[[Ui], Answer]) -> None:
     """Do the work of one command, print its answer, and exit as the design says.
 
     0 good, 1 judged bad, 2 bad input, 3 a device, peer or tool did not answer,
-    130 interrupted.
+    130 interrupted, 70 a fault of our own.
     """
     ui = Ui(as_json=as_json)
     try:
@@ -89,6 +90,16 @@ def run(as_json: bool, work: Callable[[Ui], Answer]) -> None:
     except KeyboardInterrupt as error:
         _report(ui, PaisoarError("interrupted", advice="Nothing was left running."))
         raise typer.Exit(EXIT_INTERRUPTED) from error
+    except Exception as error:
+        # A crash is no judgement: exit 1 would say that something was judged bad.
+        ui.err.print_exception()
+        bug = PaisoarError(
+            f"this is a fault in PAISoar: {type(error).__name__}: {error}",
+            advice="Please report it with the lines above.",
+        )
+        bug.exit_code = EXIT_FAULT
+        _report(ui, bug)
+        raise typer.Exit(EXIT_FAULT) from error
     if as_json:
         print_json(answer.document)
     else:
@@ -108,7 +119,7 @@ def _report(ui: Ui, error: PaisoarError) -> None:
             {
                 "error": {
                     "kind": type(error).__name__,
-                    "message": error.message if not isinstance(error, InputError) else str(error),
+                    "message": error.args[0],
                     "advice": error.advice,
                     "exit_code": error.exit_code,
                 }

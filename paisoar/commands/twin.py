@@ -1,0 +1,111 @@
+"""``paisoar twin up | down | status | break``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from fabric.errors import InputError
+from fabric.site import Site, load_site
+from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, run
+
+twin = typer.Typer(
+    no_args_is_help=True,
+    help="The emulated fabric: real SSH on loopback, emulated switches and NICs behind it.",
+)
+
+
+@twin.command()
+def up(file: FileOption = DEFAULT_FILE, as_json: JsonOption = False) -> None:
+    """Start the emulated devices of a site; they keep what was configured before."""
+    run(as_json, lambda ui: _up(ui, file))
+
+
+@twin.command()
+def down(file: FileOption = DEFAULT_FILE, as_json: JsonOption = False) -> None:
+    """Stop the emulated devices; nothing stays behind but their saved state."""
+    run(as_json, lambda ui: _down(ui, file))
+
+
+@twin.command()
+def status(file: FileOption = DEFAULT_FILE, as_json: JsonOption = False) -> None:
+    """Say whether the twin is up, and how to log in to each device."""
+    run(as_json, lambda ui: _status(ui, file))
+
+
+@twin.command("break")
+def break_(
+    kind: Annotated[str, typer.Argument(help="pfc-off, dscp-map, mtu, ecn-off or nic-reset.")],
+    device: Annotated[str | None, typer.Option(help="Which device.")] = None,
+    port: Annotated[str | None, typer.Option(help="Which of its ports.")] = None,
+    file: FileOption = DEFAULT_FILE,
+    as_json: JsonOption = False,
+) -> None:
+    """Break something, as a mistake or a reboot would, to see it found."""
+    run(as_json, lambda ui: _break(ui, file, kind, device, port))
+
+
+def _site(file: Path) -> Site:
+    site = load_site(file)
+    if site.environment != "twin":
+        raise InputError(
+            f"environment is {site.environment}, which has no twin",
+            file=file,
+            key="environment",
+            advice="Set it to twin to emulate this site.",
+        )
+    return site
+
+
+def _up(ui: Ui, file: Path) -> Answer:
+    from fabric.twin.lifecycle import up as start
+
+    site = _site(file)
+    with ui.progress("starting devices", len(site.devices)) as done:
+        state = start(site, done)
+    return Answer(state.to_json(), lambda out: _show(out, site, state.to_json()))
+
+
+def _down(ui: Ui, file: Path) -> Answer:
+    from fabric.twin.lifecycle import down as stop
+
+    site = _site(file)
+    ui.say("stopping the twin")
+    stop(site)
+    return Answer({"up": False}, lambda out: out.print("The twin is down."))
+
+
+def _status(ui: Ui, file: Path) -> Answer:
+    from fabric.twin.lifecycle import status as look
+
+    site = _site(file)
+    ui.say("asking the twin")
+    state = look(site)
+    return Answer(state.to_json(), lambda out: _show(out, site, state.to_json()))
+
+
+def _break(ui: Ui, file: Path, kind: str, device: str | None, port: str | None) -> Answer:
+    from fabric.twin.lifecycle import break_fabric
+
+    site = _site(file)
+    ui.say(f"breaking {kind}")
+    done = break_fabric(site, kind, device, port)
+    return Answer({"kind": kind, "done": done}, lambda out: out.print(done))
+
+
+def _show(out: Console, site: Site, state: dict[str, object]) -> None:
+    devices = state.get("devices")
+    if not state["up"] or not isinstance(devices, dict):
+        out.print("The twin is down. Start it with: paisoar twin up")
+        return
+    table = Table("device", "kind", "log in")
+    for name, entry in devices.items():
+        key = "" if site.devices[name].kind == "switch" else "-i .paisoar/twin/id_ed25519 "
+        table.add_row(
+            name, site.devices[name].kind, f"ssh {key}-p {entry['port']} {entry['user']}@127.0.0.1"
+        )
+    out.print(table)

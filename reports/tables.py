@@ -1,0 +1,71 @@
+"""The report's frames beside the page: CSV for people, Parquet for programs, JUnit for CI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pandas as pd
+
+from reports.content import ReportContent
+
+
+def write_tables(content: ReportContent, folder: Path) -> tuple[Path, ...]:
+    """Write every frame that is not empty, as NAME.csv and NAME.parquet, and junit.xml."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+    for name, frame in _frames(content).items():
+        if frame.empty:
+            continue
+        csv, parquet = folder / f"{name}.csv", folder / f"{name}.parquet"
+        tagged = frame.assign(evidence_class=content.evidence_class)
+        tagged.to_csv(csv, index=False)
+        tagged.to_parquet(parquet, index=False)
+        written += [csv, parquet]
+    junit = folder / "junit.xml"
+    junit.write_bytes(ET.tostring(_junit(content), xml_declaration=True, encoding="utf-8"))
+    return (*written, junit)
+
+
+def _frames(content: ReportContent) -> dict[str, pd.DataFrame]:
+    frames = {
+        "checks": content.checks,
+        "coverage": content.coverage,
+        "bandwidth": content.bandwidth,
+        "latency": content.latency,
+        "incast": content.incast,
+        "senders": content.senders,
+        "queues": content.queues,
+        "pauses": content.pauses,
+        "counters": content.counters,
+        "findings": content.findings,
+    }
+    if content.training is not None:
+        frames["training"] = content.training.epochs
+    return frames
+
+
+def _junit(content: ReportContent) -> ET.Element:
+    root = ET.Element("testsuites", name=f"{content.site} ({content.evidence_class})")
+    if content.checks.empty:
+        return root
+    for suite, checks in content.checks.groupby("suite", sort=False):
+        bad = checks["verdict"].isin(["FAIL", "NOT_RUN"])
+        skipped = checks["verdict"] == "SKIP"
+        node = ET.SubElement(
+            root,
+            "testsuite",
+            name=str(suite),
+            tests=str(len(checks)),
+            failures=str(int(bad.sum())),
+            skipped=str(int(skipped.sum())),
+        )
+        for check in checks.itertuples(index=False):
+            case = ET.SubElement(
+                node, "testcase", classname=str(suite), name=f"{check.check} {check.subject}"
+            )
+            if check.verdict in ("FAIL", "NOT_RUN"):
+                ET.SubElement(case, "failure", message=str(check.reason), type=str(check.verdict))
+            elif check.verdict == "SKIP":
+                ET.SubElement(case, "skipped", message=str(check.reason))
+    return root

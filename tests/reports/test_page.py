@@ -1,0 +1,121 @@
+"""The report: one page that stands alone, and the same numbers in tables beside it."""
+
+import dataclasses
+import re
+from xml.etree import ElementTree as ET
+
+import pandas as pd
+import pytest
+
+from reports.content import CertificateFacts, ReportContent, TrainingFacts
+from reports.page import render_page, write_page
+from reports.tables import write_tables
+
+HOSTS = ("host1:ens1f0", "host2:ens1f0", "host3:ens1f0")
+PAIRS = [(a, b) for a in HOSTS for b in HOSTS if a != b]
+
+
+@pytest.fixture
+def content():
+    checks = pd.DataFrame(
+        {
+            "suite": ["bandwidth", "incast", "incast"],
+            "check": ["goodput", "drops", "cnp"],
+            "subject": ["host1 -> host2", "leaf1 Ethernet1/3", "host2"],
+            "value": [23.5, 1234.0, float("nan")],
+            "limit": [20.0, 0.0, float("nan")],
+            "unit": ["Gb/s", "packets", ""],
+            "verdict": ["PASS", "FAIL", "SKIP"],
+            "reason": ["", "PFC is off <there>", "not shown"],
+        }
+    )
+    return ReportContent(
+        site="demo",
+        environment="twin",
+        evidence_class="simulated",
+        run_id="v-1",
+        created_at="2026-12-01 04:00 UTC",
+        verdict="FAILED",
+        hosts=3,
+        switches=1,
+        cables=3,
+        checks=checks,
+        coverage=pd.DataFrame({"suite": ["bandwidth"], "expected": [6], "run": [6]}),
+        bandwidth=pd.DataFrame(PAIRS, columns=["source", "target"]).assign(goodput_gbps=23.5),
+        latency=pd.DataFrame(PAIRS, columns=["source", "target"]).assign(p50_us=2.1, p99_us=2.5),
+        latency_limit_us=9.0,
+        incast=pd.DataFrame({"senders": [2, 4], "fraction": [0.97, 0.95], "jain": [0.99, 0.98]}),
+        incast_limit_fraction=0.9,
+        senders=pd.DataFrame(
+            {"time_us": [0, 10] * 2, "sender": ["host1", "host1", "host3", "host3"],
+             "goodput_gbps": [11.0, 12.0, 13.0, 12.0]}
+        ),
+        queues=pd.DataFrame({"time_us": [0, 10], "port": "leaf1:1", "queue_bytes": [0, 90000]}),
+        pauses=pd.DataFrame({"device": ["leaf1"], "port": ["Ethernet1/1"], "pause_frames": [12]}),
+        counters=pd.DataFrame(
+            {"device": ["leaf1"], "port": ["Ethernet1/1"], "priority": [3],
+             "counter": ["tx_pause_frames"], "delta": [12]}
+        ),
+        findings=pd.DataFrame(),
+        certificate=CertificateFacts(
+            "cert-1", True, "", "simulated", "lossless-dcqcn", "now", "then", "k1", "f" * 64
+        ),
+        training=TrainingFacts(
+            "greennet", "digits", 2, "shm", 0.981, 5000.0, True, "cert-1",
+            pd.DataFrame({"epoch": [1, 2], "loss": [0.9, 0.2], "accuracy": [0.8, 0.98]}),
+        ),
+        versions={"paisoar": "0.1.0", "numpy": "2"},
+    )  # fmt: skip
+
+
+def test_the_page_names_verdict_class_certificate_and_accuracy(content):
+    page = render_page(content)
+    for words in ("FAILED", "simulated", "cert-1", "98.10 %", "says nothing about hardware"):
+        assert words in page
+
+
+def test_the_page_loads_nothing_from_elsewhere(content):
+    page = render_page(content)
+    assert "<script" not in page
+    assert not re.search(r"""(?:src|href)\s*=\s*["'](?!#)""", page)
+    assert "@import" not in page
+
+
+def test_every_figure_carries_its_evidence_class(content):
+    page = render_page(content)
+    figures = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    assert len(figures) == 7
+    assert all("simulated" in figure for figure in figures)
+
+
+def test_text_of_devices_cannot_become_markup(content):
+    page = render_page(content)
+    assert "PFC is off &lt;there&gt;" in page
+    assert "<there>" not in page
+
+
+def test_what_was_not_measured_is_said_and_not_drawn(content):
+    empty = pd.DataFrame()
+    bare = dataclasses.replace(
+        content, checks=empty, coverage=empty, bandwidth=empty, latency=empty, incast=empty,
+        senders=empty, queues=empty, pauses=empty, counters=empty, certificate=None, training=None,
+    )  # fmt: skip
+    page = render_page(bare)
+    assert "<svg" not in page
+    assert page.count("Not measured.") == 5
+    assert "None was issued" in page
+    assert "No training has run" in page
+
+
+def test_tables_repeat_the_numbers_with_their_class(content, tmp_path):
+    write_page(content, tmp_path / "index.html")
+    write_tables(content, tmp_path / "tables")
+    frame = pd.read_parquet(tmp_path / "tables" / "bandwidth.parquet")
+    assert set(frame["evidence_class"]) == {"simulated"}
+    assert pd.read_csv(tmp_path / "tables" / "checks.csv").shape[0] == 3
+    assert not (tmp_path / "tables" / "findings.csv").exists()
+    suites = ET.parse(tmp_path / "tables" / "junit.xml").getroot()
+    assert {s.get("name"): (s.get("failures"), s.get("skipped")) for s in suites} == {
+        "bandwidth": ("0", "0"),
+        "incast": ("1", "1"),
+    }
