@@ -44,3 +44,52 @@ def headroom_bytes(speed_bps: int, cable_m: float, mtu_bytes: int) -> int:
 def pause_us(quanta: int, speed_bps: int) -> float:
     """Microseconds for which this many pause quanta stop a port."""
     return quanta * PAUSE_QUANTUM_BITS / speed_bps * 1e6
+
+
+MLX5_MAX_CABLE_M = 999
+MLX5_MAX_MTU_BYTES = 9216
+MLX5_MIN_SPEED_MBPS = 40_000
+# Buffers are counted in cells of 128, 144 or 288 bytes, depending on the NIC. A
+# multiple of all of them is stored as it is given, whichever NIC it is.
+MLX5_MAX_CELL_BYTES = 288
+MLX5_BUFFER_STEP_BYTES = 1152
+
+
+def mlx5_cable_m(length_m: float) -> int:
+    """Whole metres that the mlx5 driver takes for a cable: 1 to 999."""
+    return min(max(round(length_m), 1), MLX5_MAX_CABLE_M)
+
+
+def mlx5_headroom_bytes(speed_bps: int, cable_m: int, mtu_bytes: int) -> int:
+    """What a ConnectX NIC keeps free above XOFF in each lossless receive buffer.
+
+    ``mtu_bytes`` is the interface's MTU. Integer arithmetic throughout, as in
+    the driver: (301 + 2.16 * metres) * Gbit/s + 2.72 * MTU, with at least
+    40 Gbit/s. Source: ``calculate_xoff`` in Linux
+    drivers/net/ethernet/mellanox/mlx5/core/en/port_buffer.c.
+    """
+    speed_mbps = max(speed_bps // 10**6, MLX5_MIN_SPEED_MBPS)
+    return (301 + 216 * cable_m // 100) * speed_mbps // 1000 + 272 * mtu_bytes // 100
+
+
+def mlx5_thresholds_bytes(size_bytes: int, headroom: int) -> tuple[int, int]:
+    """XOFF and XON of a ConnectX receive buffer of this size; 0 where it is too small.
+
+    The distance to XON is the largest MTU that the interface can be set to, 9216
+    at least. Source: ``update_xoff_threshold`` in the same file.
+    """
+    xoff = max(0, size_bytes - headroom)
+    return xoff, max(0, xoff - MLX5_MAX_MTU_BYTES)
+
+
+def mlx5_buffer_bytes(size_bytes: int) -> int:
+    """This size, rounded down to what every ConnectX NIC stores exactly."""
+    return size_bytes // MLX5_BUFFER_STEP_BYTES * MLX5_BUFFER_STEP_BYTES
+
+
+def mlx5_min_buffer_bytes(headroom: int) -> int:
+    """The smallest lossless buffer that the driver accepts, after any rounding down.
+
+    Source: the size check in ``update_xoff_threshold``.
+    """
+    return headroom + MLX5_MAX_MTU_BYTES + MLX5_MAX_CELL_BYTES + MLX5_BUFFER_STEP_BYTES

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from fabric.headroom import headroom_bytes
+from fabric.headroom import (
+    headroom_bytes,
+    mlx5_cable_m,
+    mlx5_headroom_bytes,
+    mlx5_thresholds_bytes,
+)
 from fabric.intent import Intent
 from fabric.qos import (
     DSCP_COUNT,
@@ -101,8 +106,10 @@ def _host_port(site: Site, spec: HostSpec, port: PortRef) -> PortQos:
     intent, link = site.intent, site.topology.link_of[port]
     nic = spec.nics[port.port]
     lossless = lossless_priorities(intent)
-    headroom = headroom_bytes(link.speed_bps, link.length_m, intent.mtu.host)
-    xoff = intent.host.receive_buffer - headroom
+    cable_m = mlx5_cable_m(link.length_m)
+    # The NIC's driver decides its thresholds by itself; we only size the buffer.
+    headroom = mlx5_headroom_bytes(link.speed_bps, cable_m, intent.mtu.host)
+    xoff, xon = mlx5_thresholds_bytes(intent.host.receive_buffer, headroom)
     tos = roce_tos(intent)
     return PortQos(
         name=port.port,
@@ -115,20 +122,18 @@ def _host_port(site: Site, spec: HostSpec, port: PortRef) -> PortQos:
         link_pause=False,
         queues=_queues(intent, None),
         ingress_buffers=tuple(
-            IngressBuffer(
-                priority, intent.host.receive_buffer, xoff, max(1, xoff - intent.mtu.host)
-            )
-            for priority in lossless
+            IngressBuffer(priority, intent.host.receive_buffer, xoff, xon) for priority in lossless
         ),
         nic=Nic(
             rdma_device=nic.rdma,
             dcbx="os",
-            cable_m=round(link.length_m) or 1,
+            cable_m=cable_m,
             rdma_cm_tos=tos,
             verbs_traffic_class=tos,
             dcqcn=intent.dcqcn.for_priority(
                 intent.roce.priority, intent.cnp.dscp[0], intent.cnp.priority
             ),
             persistent=True,
+            family=nic.family,
         ),
     )

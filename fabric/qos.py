@@ -113,7 +113,8 @@ class Nic:
 
     ``rdma_cm_tos`` and ``verbs_traffic_class`` are whole TOS bytes (DSCP << 2 |
     ECN bits); None where the host does not set them. ``persistent`` says that
-    the settings come back after a reboot.
+    the settings come back after a reboot. ``family`` names the NIC's module in
+    the entry-point group ``paisoar.nics``.
     """
 
     rdma_device: str
@@ -123,6 +124,7 @@ class Nic:
     verbs_traffic_class: int | None
     dcqcn: Dcqcn | None
     persistent: bool
+    family: str = ""
 
 
 @dataclass(frozen=True, slots=True)

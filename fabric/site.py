@@ -17,7 +17,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from fabric.errors import InputError
-from fabric.headroom import headroom_bytes
+from fabric.headroom import (
+    headroom_bytes,
+    mlx5_cable_m,
+    mlx5_headroom_bytes,
+    mlx5_min_buffer_bytes,
+)
 from fabric.intent import Certify, Intent, SizeBytes, SpeedBps, StrictModel
 from fabric.topology import Link, PortRef, Topology, unreachable_pairs
 from fabric.units import format_size, format_speed, parse_speed_bps
@@ -283,9 +288,12 @@ def _switch_faults(
 def _receive_buffer_faults(site: Site, name: str) -> Iterator[tuple[tuple[str | int, ...], str]]:
     for port in site.topology.ports_of[name]:
         link = site.topology.link_of[port]
-        headroom = headroom_bytes(link.speed_bps, link.length_m, site.intent.mtu.host)
-        if headroom >= site.intent.host.receive_buffer:
+        headroom = mlx5_headroom_bytes(
+            link.speed_bps, mlx5_cable_m(link.length_m), site.intent.mtu.host
+        )
+        needed = mlx5_min_buffer_bytes(headroom)
+        if needed > site.intent.host.receive_buffer:
             yield (
                 ("intent", "host", "receive_buffer"),
-                f"{port} needs {format_size(headroom)} of headroom alone",
+                f"{port} needs {format_size(needed)}, {format_size(headroom)} of it headroom",
             )
