@@ -77,7 +77,7 @@ def test_the_page_names_verdict_class_certificate_and_accuracy(content):
 def test_the_page_loads_nothing_from_elsewhere(content):
     page = render_page(content)
     assert "<script" not in page
-    assert not re.search(r"""(?:src|href)\s*=\s*["'](?!#)""", page)
+    assert not re.search(r"""(?:src|href)\s*=\s*["'](?!#|data:)""", page)
     assert "@import" not in page
 
 
