@@ -8,6 +8,8 @@ from typing import Any, cast
 
 from fabric.devices.base import DeviceModule, Target, TargetPort
 from fabric.errors import InputError
+from fabric.intended import intended_qos
+from fabric.qos import DeviceQos
 from fabric.site import HostSpec, Site, SwitchSpec
 
 SWITCHES = "paisoar.switches"
@@ -55,3 +57,14 @@ def target_of(site: Site, device: str) -> Target:
     if isinstance(spec, HostSpec):
         return Target(device, "linux", "", tuple(ports))
     return Target(device, spec.os, spec.model, tuple(ports))
+
+
+def expected_qos(site: Site, device: str) -> DeviceQos:
+    """What this device should do, as far as its system can express the intent.
+
+    A module that cannot express all of it says so by a ``normalise`` of its own,
+    which maps an intended state to the nearest one that it can read back.
+    """
+    intended = intended_qos(site, device)
+    normalise = getattr(module_of(site, device), "normalise", None)
+    return intended if normalise is None else cast(DeviceQos, normalise(intended))

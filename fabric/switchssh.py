@@ -1,0 +1,247 @@
+"""Sessions on switches over SSH (netmiko): show commands and configuration lines.
+
+Sessions are kept for the life of the process, so that reading again does not
+log in again. ``close_switches`` ends them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import netmiko
+from netmiko.exceptions import (
+    NetmikoAuthenticationException,
+    NetmikoBaseException,
+    ReadTimeout,
+)
+from paramiko import SSHException
+
+from fabric.access import Access
+from fabric.errors import RejectedError, UnreachableError
+
+CONNECT_TIMEOUT_S = 15.0
+SHOW_TIMEOUT_S = 60.0
+# `checkpoint`, `rollback` and `copy running-config startup-config` take long on real switches.
+EXEC_TIMEOUT_S = 180.0
+LINE_TIMEOUT_S = 30.0
+
+_SESSION_ERRORS = (NetmikoBaseException, SSHException, OSError, EOFError, ValueError)
+
+
+class SwitchSession:
+    """One logged-in CLI session. Not for two threads at once.
+
+    Every method raises UnreachableError when the session breaks or falls silent;
+    ``doing`` names the command.
+    """
+
+    def __init__(self, device: str, access: Access, netmiko_type: str) -> None:
+        self.device = device
+        self._access = access
+        self._cli = _log_in(device, access, netmiko_type)
+        name = re.escape(str(self._cli.base_prompt))
+        # The prompt alone on the last line; configuration modes in brackets.
+        self._prompt = rf"(?:^|[\r\n]){name}(?:\([^)\r\n]*\))?[>#] ?\s*$"
+
+    def show(self, command: str, *, timeout_s: float = SHOW_TIMEOUT_S) -> str:
+        """What the switch prints for an exec command, without echo and prompt."""
+        with self._answering(command, timeout_s):
+            return str(
+                self._cli.send_command(command, expect_string=self._prompt, read_timeout=timeout_s)
+            )
+
+    def configure(self, lines: Sequence[str], is_error: Callable[[str], bool]) -> None:
+        """Send configuration lines one by one; the first refused one stops.
+
+        Leaves configuration mode in any case. RejectedError names the line,
+        quotes the answer, and ``sent`` on it counts the lines accepted before.
+        """
+        with self._answering("enter configuration mode", LINE_TIMEOUT_S):
+            self._cli.config_mode()
+        try:
+            for number, line in enumerate(lines):
+                answer = self._line(line)
+                if is_error(answer):
+                    raise RefusedLineError(self.device, line.strip(), answer.strip(), number)
+        finally:
+            with self._answering("leave configuration mode", LINE_TIMEOUT_S):
+                self._cli.exit_config_mode()
+
+    def _line(self, line: str) -> str:
+        with self._answering(line, LINE_TIMEOUT_S):
+            answer = str(
+                self._cli.send_config_set(
+                    [line.strip()],
+                    enter_config_mode=False,
+                    exit_config_mode=False,
+                    read_timeout=LINE_TIMEOUT_S,
+                )
+            )
+        # First the echo of the line, last the next prompt.
+        return "\n".join(
+            text
+            for text in answer.splitlines()
+            if text.strip() != line.strip() and not re.search(self._prompt, text)
+        )
+
+    @contextlib.contextmanager
+    def _answering(self, doing: str, timeout_s: float) -> Iterator[None]:
+        try:
+            yield
+        except ReadTimeout as error:
+            raise UnreachableError(
+                self.device, doing, f"no prompt came back within {timeout_s:g} s"
+            ) from error
+        except _SESSION_ERRORS as error:
+            raise UnreachableError(
+                self.device, doing, f"the session broke: {_first_line(error)}"
+            ) from error
+
+    @property
+    def alive(self) -> bool:
+        """Whether the transport still stands, as far as this end knows."""
+        transport = self._cli.remote_conn.transport
+        return bool(transport.is_active()) and not self._cli.remote_conn.closed
+
+    def close(self) -> None:
+        """End the session; never raises."""
+        with contextlib.suppress(*_SESSION_ERRORS):
+            self._cli.paramiko_cleanup()
+
+
+class RefusedLineError(RejectedError):
+    """A configuration line that the switch refused; ``sent`` lines were taken before it."""
+
+    def __init__(self, device: str, line: str, answer: str, sent: int) -> None:
+        super().__init__(device, line, answer)
+        self.sent = sent
+
+
+def _log_in(device: str, access: Access, netmiko_type: str) -> Any:  # noqa: ANN401 - untyped library
+    doing = f"log in over SSH to {access.host}:{access.port} as {access.user}"
+    if not access.known_hosts.is_file():
+        raise UnreachableError(
+            device,
+            doing,
+            f"there is no file of known host keys {access.known_hosts}",
+            advice="Put the switch's key there (ssh-keyscan, checked against the console).",
+        )
+    try:
+        return netmiko.ConnectHandler(
+            device_type=netmiko_type,
+            host=access.host,
+            port=access.port,
+            username=access.user,
+            password=access.password or "",
+            use_keys=access.key_file is not None,
+            key_file=str(access.key_file) if access.key_file else None,
+            allow_agent=access.key_file is None,
+            ssh_strict=True,
+            system_host_keys=False,
+            alt_host_keys=True,
+            alt_key_file=str(access.known_hosts),
+            conn_timeout=CONNECT_TIMEOUT_S,
+            auth_timeout=CONNECT_TIMEOUT_S,
+            banner_timeout=CONNECT_TIMEOUT_S,
+            fast_cli=True,
+        )
+    except NetmikoAuthenticationException as error:
+        raise UnreachableError(
+            device,
+            doing,
+            f"refused: {_last_line(error)}",
+            advice="Set PAISOAR_SWITCH_USER and PAISOAR_SWITCH_KEY or PAISOAR_SWITCH_PASSWORD.",
+        ) from error
+    except _SESSION_ERRORS as error:
+        text = str(error)
+        cause = error.__context__
+        if "does not match" in text or "not found in known_hosts" in text:
+            raise UnreachableError(
+                device,
+                doing,
+                f"its host key is not the one in {access.known_hosts}",
+                advice="Find out why before you accept a new key.",
+            ) from error
+        if isinstance(cause, OSError):
+            text = str(cause) or type(cause).__name__
+        raise UnreachableError(device, doing, _first_line(text)) from error
+
+
+def _first_line(error: object) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
+def _last_line(error: object) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
+
+
+@dataclass
+class _Pool:
+    """Idle sessions of one process."""
+
+    pid: int = field(default_factory=os.getpid)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    idle: dict[tuple[str, int, str], list[SwitchSession]] = field(default_factory=dict)
+
+
+_pool = _Pool()
+
+
+@contextlib.contextmanager
+def switch_session(
+    device: str, access: Access, netmiko_type: str, *, fresh: bool = False
+) -> Iterator[SwitchSession]:
+    """A session, kept from before where one is idle; kept afterwards unless it broke.
+
+    ``fresh`` logs in anew. UnreachableError where that does not succeed.
+    """
+    pool = _process_pool()
+    key = (access.host, access.port, access.user)
+    session: SwitchSession | None = None
+    with pool.lock:
+        idle = pool.idle.get(key, [])
+        while idle and session is None:
+            kept = idle.pop()
+            if kept.alive and not fresh:
+                session = kept
+            else:
+                kept.close()
+    if session is None:
+        session = SwitchSession(device, access, netmiko_type)
+    try:
+        yield session
+    except BaseException:
+        # What the session still has to say is unknown: it is not used again.
+        session.close()
+        raise
+    with pool.lock:
+        pool.idle.setdefault(key, []).append(session)
+
+
+def _process_pool() -> _Pool:
+    global _pool  # noqa: PLW0603 - sessions do not survive a fork
+    if _pool.pid != os.getpid():
+        _pool = _Pool()
+    return _pool
+
+
+def close_switches() -> None:
+    """End every idle session; the next command logs in again."""
+    pool = _process_pool()
+    with pool.lock:
+        sessions = [session for idle in pool.idle.values() for session in idle]
+        pool.idle.clear()
+    for session in sessions:
+        session.close()
+
+
+atexit.register(close_switches)
