@@ -123,6 +123,13 @@ class DeviceModule(Protocol):
     def read_counters(self, target: Target, outputs: Outputs, taken_at_s: float) -> CounterSnapshot:
         """Counters in the schema of ``fabric.counters``."""
 
+    def normalise(self, intended: DeviceQos) -> DeviceQos:
+        """What this system can express of an intended state.
+
+        A device that does all that it can is read back as equal to this, port by
+        port. A module without such limits returns its argument.
+        """
+
     def render(self, intended: DeviceQos) -> str:
         """The complete configuration that the intent owns, for people and tests."""
 
