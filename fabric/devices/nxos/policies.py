@@ -1,0 +1,202 @@
+"""What the class maps and policy maps of a configuration do, ours and others'."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fabric.devices.nxos.config import Section, find
+from fabric.devices.nxos.names import parse_dscps
+from fabric.devices.nxos.render import DEFAULT_MTU, KBYTES
+from fabric.qos import (
+    DSCP_COUNT,
+    PRIORITY_COUNT,
+    Ecn,
+    IngressBuffer,
+    Queue,
+    Scheduler,
+    Trust,
+)
+
+_UNIT = {"bytes": 1, "kbytes": KBYTES, "mbytes": KBYTES**2}
+_WRED = re.compile(
+    r"random-detect minimum-threshold (\d+) (\w+) maximum-threshold (\d+) (\w+) "
+    r"drop-probability (\d+)\b(.*)"
+)
+_PAUSE = re.compile(
+    r"pause buffer-size (\d+)(?: bytes)? pause-threshold (\d+)(?: bytes)? "
+    r"resume-threshold (\d+)(?: bytes)?"
+)
+# default-8q-out-policy, which every port has that has no other.
+_DEFAULT_QUEUES = (
+    Queue(0, Scheduler("ets", 100)),
+    *(Queue(number, Scheduler("ets", 0)) for number in range(1, 7)),
+    Queue(7, Scheduler("strict")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Classification:
+    """What a type qos policy makes of DSCPs; ``unread`` says what it cannot tell."""
+
+    trust: Trust
+    dscp_to_priority: tuple[int, ...]
+    unread: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkQos:
+    """MTU of each qos-group, and the priorities that a port with PFC pauses."""
+
+    class_mtu_bytes: tuple[int, ...] = (DEFAULT_MTU,) * PRIORITY_COUNT
+    pause: tuple[int, ...] = ()
+    unread: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Policies:
+    """The policies of one running configuration, by the names that attach them."""
+
+    sections: Sequence[Section]
+
+    def classification(self, name: str | None) -> Classification:
+        """The type qos policy of this name; all in qos-group 0 without one."""
+        if name is None:
+            return Classification("none", (0,) * DSCP_COUNT)
+        policy = find(self.sections, f"policy-map type qos {name}")
+        if policy is None:
+            return Classification(
+                "none", (0,) * DSCP_COUNT, (f"policy-map type qos {name} is not shown",)
+            )
+        mapping: list[int | None] = [None] * DSCP_COUNT
+        default, by_cos, by_dscp, unread = 0, False, False, []
+        for entry in policy.children:
+            name_of_class = _class_name(entry)
+            group = _number(entry, r"set qos-group (\d+)")
+            if name_of_class == "class-default":
+                default = group or 0
+                continue
+            for line in self._matches(name_of_class):
+                if line.startswith("match dscp "):
+                    by_dscp = True
+                    for dscp in parse_dscps(line.removeprefix("match dscp ")):
+                        # The first class that matches a packet takes it.
+                        if mapping[dscp] is None:
+                            mapping[dscp] = group or 0
+                elif line.startswith("match cos "):
+                    by_cos = True
+                else:
+                    unread.append(f"class {name_of_class} of {name}: {line}")
+        trust: Trust = "pcp" if by_cos and not by_dscp else "dscp"
+        full = tuple(default if group is None else group for group in mapping)
+        return Classification(trust, full, tuple(unread))
+
+    def _matches(self, class_name: str) -> list[str]:
+        """Match lines of a class map. On Nexus 9000 match-all means match-any."""
+        for section in self.sections:
+            words = section.text.split()
+            if words[0] == "class-map" and words[-1] == class_name and "qos" in words:
+                return [child.text for child in section.children]
+        return ["its class map is not shown"]
+
+    def network_qos(self, name: str | None) -> NetworkQos:
+        """The type network-qos policy of this name; the system's default without one."""
+        if name is None or name == "default-8q-nq-policy":
+            return NetworkQos()
+        policy = find(self.sections, f"policy-map type network-qos {name}")
+        if policy is None:
+            return NetworkQos(unread=(f"policy-map type network-qos {name} is not shown",))
+        mtus = [DEFAULT_MTU] * PRIORITY_COUNT
+        pause: set[int] = set()
+        unread: list[str] = []
+        for entry in policy.children:
+            group = _group(entry, "c-8q-nq")
+            if group is None:
+                unread.append(f"{entry.text} of {name} is none of the 8-queue model")
+                continue
+            mtus[group] = _number(entry, r"mtu (\d+)") or DEFAULT_MTU
+            for child in entry.children:
+                if match := re.match(r"pause pfc-cos ([\d, ]+)", child.text):
+                    pause.update(int(cos) for cos in match[1].split(","))
+        return NetworkQos(tuple(mtus), tuple(sorted(pause)), tuple(unread))
+
+    def queues(self, name: str | None) -> tuple[tuple[Queue, ...], tuple[str, ...]]:
+        """Egress queues of the type queuing policy of this name, and what is unread."""
+        if name is None or name in ("default-8q-out-policy", "default-out-policy"):
+            return _DEFAULT_QUEUES, ()
+        policy = find(self.sections, f"policy-map type queuing {name}")
+        if policy is None:
+            return _DEFAULT_QUEUES, (f"policy-map type queuing {name} is not shown",)
+        found: dict[int, Queue] = {}
+        unread = []
+        for entry in policy.children:
+            group = _group(entry, "c-out-8q-q")
+            if group is None:
+                unread.append(f"{entry.text} of {name} is none of the 8-queue model")
+                continue
+            ecn, unknown = _ecn(entry)
+            unread += [f"{entry.text} of {name}: {line}" for line in unknown]
+            found[group] = Queue(group, _scheduler(entry), ecn)
+        everything = (
+            found.get(number, Queue(number, Scheduler("ets", 0)))
+            for number in range(PRIORITY_COUNT)
+        )
+        return tuple(everything), tuple(unread)
+
+    def buffers(self, name: str | None) -> tuple[IngressBuffer, ...]:
+        """Receive buffers that the type queuing input policy of this name sets."""
+        policy = find(self.sections, f"policy-map type queuing {name}")
+        buffers = []
+        for entry in policy.children if policy else ():
+            group = _group(entry, "c-in-q")
+            for child in entry.children:
+                match = _PAUSE.match(child.text)
+                if match and group is not None:
+                    size, xoff, xon = (int(number) for number in match.groups())
+                    buffers.append(IngressBuffer(group, size, xoff, xon))
+        return tuple(sorted(buffers, key=lambda buffer: buffer.priority))
+
+
+def _class_name(entry: Section) -> str:
+    words = entry.text.split()
+    return words[3] if words[1:2] == ["type"] else words[1]
+
+
+def _group(entry: Section, prefix: str) -> int | None:
+    """qos-group of ``class type ... <prefix>N`` or ``<prefix>-default``."""
+    match = re.search(rf" {prefix}(\d|-default)$", entry.text)
+    if not match:
+        return None
+    return 0 if match[1] == "-default" else int(match[1])
+
+
+def _number(entry: Section, pattern: str) -> int | None:
+    for child in entry.children:
+        if match := re.fullmatch(pattern, child.text):
+            return int(match[1])
+    return None
+
+
+def _scheduler(entry: Section) -> Scheduler:
+    for child in entry.children:
+        if re.match(r"priority\b", child.text):
+            return Scheduler("strict")
+        if match := re.match(r"bandwidth (?:remaining )?percent (\d+)", child.text):
+            return Scheduler("ets", int(match[1]))
+    return Scheduler("ets", 0)
+
+
+def _ecn(entry: Section) -> tuple[Ecn | None, list[str]]:
+    """ECN of a queue, and lines whose thresholds are not shown in bytes."""
+    for child in entry.children:
+        if not child.text.startswith("random-detect"):
+            continue
+        if "ecn" not in child.text.split():
+            return None, []
+        match = _WRED.match(child.text)
+        if not match or match[2] not in _UNIT or match[4] not in _UNIT:
+            return None, [child.text]
+        kmin, kmax = int(match[1]) * _UNIT[match[2]], int(match[3]) * _UNIT[match[4]]
+        return Ecn(kmin, kmax, int(match[5])), []
+    return None, []

@@ -1,0 +1,193 @@
+"""From a switch's outputs to what it does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from fabric.devices.base import Outputs, ReadError, Target
+from fabric.devices.nxos.config import Section, find, parse, sha256
+from fabric.devices.nxos.names import is_physical
+from fabric.devices.nxos.normalise import POLL_MS
+from fabric.devices.nxos.policies import NetworkQos, Policies
+from fabric.devices.nxos.render import DEFAULT_MTU, WATCHDOG_ON
+from fabric.devices.nxos.state import (
+    PfcState,
+    Version,
+    parse_neighbors,
+    parse_pfc,
+    parse_version,
+)
+from fabric.qos import PRIORITY_COUNT, DeviceQos, Neighbor, PortQos, Watchdog
+
+RUNNING = "show running-config"
+STARTUP = "show startup-config"
+PFC = "show interface priority-flow-control"
+VERSION = "show version"
+LLDP = "show lldp neighbors"
+
+COMMANDS = (RUNNING, STARTUP, PFC, VERSION, LLDP)
+
+
+def running_sections(target: Target, outputs: Outputs) -> list[Section]:
+    """The running configuration; ReadError without one, for nothing is known then."""
+    sections = parse(outputs.get(RUNNING, ""))
+    if not sections:
+        raise ReadError(
+            f"{target.device}: '{RUNNING}' showed no configuration; "
+            "the account may not be allowed to read it"
+        )
+    return sections
+
+
+def read(target: Target, outputs: Outputs) -> DeviceQos:
+    """What the switch does on every physical port that its configuration shows.
+
+    A port's PFC state is the live one where ``show interface
+    priority-flow-control`` shows it. Raises ReadError where an output is none
+    of NX-OS.
+    """
+    sections = running_sections(target, outputs)
+    unread: list[str] = []
+    live = _live_pfc(outputs, unread)
+    version = _version(outputs, unread)
+    device = _Device(sections, live, unread)
+    ports = tuple(
+        device.port(section)
+        for section in sections
+        if section.text.startswith("interface ")
+        and is_physical(section.text.removeprefix("interface "))
+    )
+    return DeviceQos(
+        device=target.device,
+        kind="switch",
+        os="nxos",
+        ports=ports,
+        model=version.model,
+        firmware=version.firmware,
+        serial=version.serial,
+        config_sha256=sha256(outputs[RUNNING]),
+        saved=_saved(outputs, unread),
+        neighbors=_neighbors(outputs, unread),
+        unread=tuple(dict.fromkeys(unread)),
+    )
+
+
+def _live_pfc(outputs: Outputs, unread: list[str]) -> dict[str, PfcState] | None:
+    if PFC not in outputs:
+        unread.append(f"live PFC state: '{PFC}' was not answered")
+        return None
+    return parse_pfc(outputs[PFC])
+
+
+def _version(outputs: Outputs, unread: list[str]) -> Version:
+    version = parse_version(outputs.get(VERSION, ""))
+    for name in ("model", "firmware", "serial"):
+        if not getattr(version, name):
+            unread.append(f"{name}: not in '{VERSION}'")
+    return version
+
+
+def _saved(outputs: Outputs, unread: list[str]) -> bool | None:
+    if STARTUP not in outputs:
+        unread.append(f"startup configuration: '{STARTUP}' was not answered")
+        return None
+    return sha256(outputs[STARTUP]) == sha256(outputs[RUNNING])
+
+
+def _neighbors(outputs: Outputs, unread: list[str]) -> tuple[Neighbor, ...] | None:
+    if LLDP not in outputs:
+        unread.append(f"neighbours: '{LLDP}' was not answered")
+        return None
+    return parse_neighbors(outputs[LLDP])
+
+
+class _Device:
+    """What is the same for all ports, found once."""
+
+    def __init__(
+        self,
+        sections: Sequence[Section],
+        live: dict[str, PfcState] | None,
+        unread: list[str],
+    ) -> None:
+        self._policies = Policies(sections)
+        self._live = live
+        self._unread = unread
+        system = find(sections, "system qos")
+        self._system = system.children if system else []
+        self._network_qos: NetworkQos = self._policies.network_qos(
+            _attached(self._system, "network-qos")
+        )
+        self._watchdog_on = find(sections, WATCHDOG_ON) is not None
+        texts = [section.text for section in sections]
+        polls = _value(texts, r"priority-flow-control watch-dog shutdown-multiplier (\d+)") or 1
+        poll_ms = _value(texts, r"priority-flow-control watch-dog interval (\d+)") or POLL_MS
+        self._detect_ms = polls * poll_ms
+        unread += self._network_qos.unread
+
+    def port(self, section: Section) -> PortQos:
+        """What this ``interface`` section makes of its port."""
+        name = section.text.removeprefix("interface ")
+        lines = [child.text for child in section.children]
+        classification = self._policies.classification(self._policy(section, "qos input"))
+        queues, unknown = self._policies.queues(self._policy(section, "queuing output"))
+        self._unread += (*classification.unread, *unknown)
+        return PortQos(
+            name=name,
+            mtu_bytes=_value(lines, r"mtu (\d+)") or DEFAULT_MTU,
+            trust=classification.trust,
+            dscp_to_priority=classification.dscp_to_priority,
+            priority_to_class=tuple(range(PRIORITY_COUNT)),
+            class_mtu_bytes=self._network_qos.class_mtu_bytes,
+            pfc_priorities=self._pfc_priorities(name, lines),
+            link_pause=any(
+                re.fullmatch(r"flowcontrol (?:receive|send) on", line) for line in lines
+            ),
+            queues=queues,
+            ingress_buffers=self._policies.buffers(self._policy(section, "queuing input")),
+            watchdog=self._watchdog(lines),
+        )
+
+    def _policy(self, section: Section, kind: str) -> str | None:
+        """A port's own policy goes before the one of the whole system."""
+        own = _attached(section.children, kind)
+        return own if own is not None else _attached(self._system, kind)
+
+    def _pfc_priorities(self, name: str, lines: Sequence[str]) -> tuple[int, ...]:
+        mode = "auto"
+        for line in lines:
+            if match := re.match(r"priority-flow-control mode (\w+)", line):
+                mode = match[1]
+        state = self._live.get(name) if self._live is not None else None
+        if state is not None:
+            return self._network_qos.pause if state.priorities is None else state.priorities
+        if self._live is not None:
+            self._unread.append(f"live PFC state of {name}: not in '{PFC}'")
+        return self._network_qos.pause if mode == "on" else ()
+
+    def _watchdog(self, lines: Sequence[str]) -> Watchdog | None:
+        """On only where it is on for the system and for the port."""
+        on = next((line for line in lines if line.startswith(WATCHDOG_ON)), None)
+        if on is None or not self._watchdog_on:
+            return None
+        return Watchdog(
+            self._detect_ms, None, "forward" if "disable-action" in on.split() else "drop"
+        )
+
+
+def _attached(lines: Iterable[Section], kind: str) -> str | None:
+    """Name of the policy of this kind that these lines attach."""
+    words = kind.split()
+    for line in lines:
+        parts = line.text.split()
+        if parts[:2] == ["service-policy", "type"] and parts[2 : 2 + len(words)] == words:
+            return parts[2 + len(words)] if len(parts) > 2 + len(words) else None
+    return None
+
+
+def _value(lines: Iterable[str], pattern: str) -> int | None:
+    for line in lines:
+        if match := re.fullmatch(pattern, line):
+            return int(match[1])
+    return None
