@@ -1,0 +1,1 @@
+"""Collectives between the ranks of one job: ring allreduce, broadcast, allgather, barrier."""

@@ -1,0 +1,61 @@
+"""What can go wrong between ranks. All are :class:`fabric.errors.PeerError` (exit 3).
+
+PeerError
+├── LostPeerError      a rank died, stopped, raised, or did not come in time
+├── MismatchError      two ranks were asked to do different things
+└── WeightsDifferError ranks hold different weights after the same step
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fabric.errors import PeerError
+
+
+@dataclass(frozen=True)
+class RankId:
+    """Who a rank is: its number, and where its process runs."""
+
+    rank: int
+    host: str
+    pid: int
+
+    def __str__(self) -> str:
+        return f"rank {self.rank} (host {self.host}, pid {self.pid})"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a job ends: the first rank that failed, and how.
+
+    ``at`` is what that rank last said it was doing, e.g. ``step 12, bucket 3``;
+    ``seconds`` is how long the others had waited for it, 0 when they had not.
+    """
+
+    culprit: RankId | None
+    cause: str
+    at: str = ""
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        who = f"{self.culprit} " if self.culprit else ""
+        at = f", last at {self.at}" if self.at else ""
+        seconds = f", waited for {self.seconds:.1f} s" if self.seconds else ""
+        return f"{who}{self.cause}{at}{seconds}"
+
+
+class LostPeerError(PeerError):
+    """A rank died, stopped, raised, or did not come in time; ``failure`` says which and why."""
+
+    def __init__(self, failure: Failure, *, doing: str = "", advice: str = "") -> None:
+        super().__init__(f"{doing}: {failure}" if doing else str(failure), advice=advice)
+        self.failure = failure
+
+
+class MismatchError(PeerError):
+    """Two ranks were asked to do different things in the same place of the job."""
+
+
+class WeightsDifferError(PeerError):
+    """Ranks hold different weights although they have applied the same gradients."""

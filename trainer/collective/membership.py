@@ -1,0 +1,310 @@
+"""A rank's place in its job: who the others are, and whether they still live."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import select
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from importlib import metadata
+from typing import Any
+
+from fabric.errors import PaisoarError, PeerError
+from trainer.collective.errors import (
+    Failure,
+    LostPeerError,
+    MismatchError,
+    RankId,
+    WeightsDifferError,
+)
+from trainer.collective.rendezvous import PROTOCOL
+from trainer.collective.wire import LineReader, Message, encode, new_nonce, prove, proves
+
+_BEAT_S = 0.5
+# How long to wait for the rendezvous' verdict before blaming a neighbour ourselves.
+_VERDICT_S = 3.0
+_COMPARED = ("numpy", "ml_dtypes", "tensorflow", "keras", "paisoar")
+
+
+def own_versions() -> dict[str, str]:
+    """What must be equal on all ranks, found without importing any of it."""
+    versions = {
+        "protocol": str(PROTOCOL),
+        "python": platform.python_version(),
+        "byteorder": sys.byteorder,
+    }
+    for name in _COMPARED:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    return versions
+
+
+class Membership:
+    """The connection of one rank to its job's rendezvous.
+
+    Serves transports as their :class:`~trainer.collective.transport.Patience`:
+    a wait ends with PeerError when the job has failed anywhere, or after
+    ``patience_s``. Heartbeats are sent by a thread of its own.
+    """
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        token: str,
+        rank: int,
+        size: int,
+        *,
+        patience_s: float = 60.0,
+        versions: dict[str, str] | None = None,
+    ) -> None:
+        self.rank = rank
+        self.size = size
+        self.host = socket.gethostname()
+        self.patience_s = patience_s
+        self._token = token
+        self._reader = LineReader()
+        self._gathered: dict[str, list[Any]] = {}
+        self._abort: Message | None = None
+        self._sequence = 0
+        self._doing = "starting"
+        self._waiting_s = 0.0
+        self._grace_s = 0.0
+        self._left = False
+        self._news = threading.Condition()
+        self._send_lock = threading.Lock()
+        self._sock = self._join(address, versions if versions is not None else own_versions())
+        self._thread = threading.Thread(target=self._listen, name="membership", daemon=True)
+        self._thread.start()
+
+    def prove(self, purpose: bytes) -> bytes:
+        """Proof, for another rank, that we belong to the job; 32 bytes."""
+        return prove(self._token, purpose)
+
+    def gather(self, topic: str, value: Any) -> list[Any]:  # noqa: ANN401 (any JSON)
+        """What every rank says under ``topic``, by rank; all must call it in the same order."""
+        self._send({"t": "gather", "topic": topic, "value": value})
+        began = time.monotonic()
+        with self._news:
+            while topic not in self._gathered:
+                self._news.wait(0.1)
+                self.check((self.rank + 1) % self.size, time.monotonic() - began)
+            self._waiting_s = 0.0
+            return self._gathered.pop(topic)
+
+    def enter(self, sequence: int, doing: str) -> None:
+        """Say which collective we are in now; shown to the others should we not leave it."""
+        self._sequence, self._doing, self._waiting_s = sequence, doing, 0.0
+
+    def leave_collective(self) -> None:
+        """Say that we compute again."""
+        self._waiting_s = 0.0
+
+    @contextlib.contextmanager
+    def silence(self, seconds: float) -> Iterator[None]:
+        """Announce that heartbeats may stop, e.g. while a large library is being loaded."""
+        self._grace_s = seconds
+        self._beat()
+        try:
+            yield
+        finally:
+            self._grace_s = 0.0
+            self._beat()
+
+    def send_event(self, value: Any) -> None:  # noqa: ANN401 (any JSON)
+        """Send progress to the launcher."""
+        self._send({"t": "event", "value": value})
+
+    def send_result(self, value: Any) -> None:  # noqa: ANN401 (any JSON)
+        """Send this rank's result to the launcher."""
+        self._send({"t": "result", "value": value})
+
+    def fail(self, error: BaseException) -> None:
+        """Tell the launcher and all ranks that this rank ends with ``error``, and leave."""
+        cause = (
+            str(error) if isinstance(error, PaisoarError) else f"{type(error).__name__}: {error}"
+        )
+        message: Message = {
+            "t": "failed",
+            "kind": type(error).__name__,
+            "cause": cause,
+            "report": str(error) if isinstance(error, PaisoarError) else cause,
+        }
+        if isinstance(error, LostPeerError):
+            culprit = error.failure.culprit
+            message["blamed"] = culprit.rank if culprit else -1
+            message["cause"] = error.failure.cause
+        with contextlib.suppress(PeerError):
+            self._send(message)
+        self._close()
+
+    def leave(self) -> None:
+        """Say goodbye: from now on our silence is no failure."""
+        if not self._left:
+            with contextlib.suppress(PeerError):
+                self._send({"t": "bye"})
+            self._close()
+
+    def check(self, peer: int, waited_s: float) -> None:
+        """See :class:`~trainer.collective.transport.Patience`."""
+        self._waiting_s = waited_s
+        self.raise_if_failed()
+        if waited_s > self.patience_s:
+            self._send({"t": "overdue", "peer": peer, "waited_s": waited_s})
+            raise self.lost(peer, "did not come", seconds=waited_s)
+
+    def lost(self, peer: int, cause: str, *, seconds: float = 0.0) -> PeerError:
+        """See :class:`~trainer.collective.transport.Patience`."""
+        # The neighbour may have gone only because another rank had failed before.
+        deadline = time.monotonic() + _VERDICT_S
+        with self._news:
+            while self._abort is None and time.monotonic() < deadline:
+                self._news.wait(0.1)
+        return self._abort_error() or LostPeerError(
+            Failure(RankId(peer, "unknown", -1), cause, "", seconds), doing=self._me()
+        )
+
+    def raise_if_failed(self) -> None:
+        """PeerError when the job has failed on any rank."""
+        error = self._abort_error()
+        if error:
+            raise error
+
+    def _abort_error(self) -> PeerError | None:
+        abort = self._abort
+        if abort is None:
+            return None
+        if abort["kind"] == "MismatchError":
+            return MismatchError(abort["cause"])
+        if abort["kind"] == "WeightsDifferError":
+            return WeightsDifferError(abort["cause"])
+        culprit = RankId(*abort["culprit"]) if abort["culprit"] else None
+        failure = Failure(culprit, abort["cause"], abort["at"], abort["seconds"])
+        return LostPeerError(failure, doing=self._me())
+
+    def _me(self) -> str:
+        return f"rank {self.rank} in {self._doing}"
+
+    def _join(self, address: tuple[str, int], versions: dict[str, str]) -> socket.socket:
+        doing = f"rank {self.rank}: joining the job at {address[0]}:{address[1]}"
+        try:
+            sock = socket.create_connection(address, timeout=10.0)
+        except OSError as error:
+            raise PeerError(f"{doing}: {error}", advice="Is the launcher still running?") from error
+        try:
+            challenge = self._expect(sock, "challenge")
+            nonce = new_nonce()
+            purpose = f"hello {challenge['nonce']} {self.rank} {self.size}".encode()
+            hello = {
+                "t": "hello",
+                "rank": self.rank,
+                "size": self.size,
+                "host": self.host,
+                "pid": os.getpid(),
+                "nonce": nonce,
+                "proof": prove(self._token, purpose).hex(),
+                "versions": versions,
+            }
+            sock.sendall(encode(hello))
+            welcome = self._expect(sock, "welcome")
+            proof = bytes.fromhex(welcome["proof"])
+            if not proves(self._token, f"welcome {nonce}".encode(), proof):
+                raise PeerError(f"{doing}: what answers there does not know this job's token")
+        except (OSError, ValueError, KeyError) as error:
+            sock.close()
+            raise PeerError(f"{doing}: {error}") from error
+        except PeerError:
+            sock.close()
+            raise
+        sock.settimeout(None)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return sock
+
+    def _expect(self, sock: socket.socket, kind: str) -> Message:
+        """The next message during the handshake, read byte by byte: nothing may follow it yet."""
+        line = bytearray()
+        while not line.endswith(b"\n"):
+            part = sock.recv(1)
+            if not part:
+                raise ConnectionError("the connection was closed")
+            line += part
+        (message,) = LineReader().feed(bytes(line))
+        if message["t"] == "refused":
+            raise MismatchError(
+                f"rank {self.rank} was refused by its job: {message['reason']}",
+                advice="Start all ranks of a job with one launcher and one installation.",
+            )
+        if message["t"] != kind:
+            raise ConnectionError(f"expected {kind}, got {message['t']}")
+        return message
+
+    def _listen(self) -> None:
+        next_beat = 0.0
+        while not self._left:
+            now = time.monotonic()
+            if now >= next_beat:
+                next_beat = now + _BEAT_S
+                with contextlib.suppress(PeerError):
+                    self._beat()
+            try:
+                readable, _, _ = select.select([self._sock], [], [], _BEAT_S / 2)
+                if not readable:
+                    continue
+                data = self._sock.recv(1 << 20)
+            except (OSError, ValueError):
+                data = b""
+            if not data:
+                self._launcher_gone()
+                return
+            for message in self._reader.feed(data):
+                with self._news:
+                    if message["t"] == "gathered":
+                        self._gathered[message["topic"]] = message["values"]
+                    elif message["t"] == "abort":
+                        self._abort = message
+                    self._news.notify_all()
+
+    def _launcher_gone(self) -> None:
+        with self._news:
+            if self._abort is None:
+                self._abort = {
+                    "kind": "",
+                    "culprit": None,
+                    "cause": "the launcher of the job is gone",
+                    "at": "",
+                    "seconds": 0.0,
+                }
+            self._news.notify_all()
+
+    def _beat(self) -> None:
+        self._send(
+            {
+                "t": "beat",
+                "sequence": self._sequence,
+                "doing": self._doing,
+                "waiting_s": round(self._waiting_s, 3),
+                "grace_s": self._grace_s,
+            }
+        )
+
+    def _send(self, message: Message) -> None:
+        try:
+            with self._send_lock:
+                self._sock.sendall(encode(message))
+        except OSError as error:
+            self.raise_if_failed()
+            raise LostPeerError(
+                Failure(None, f"the launcher of the job is gone ({error})"), doing=self._me()
+            ) from error
+
+    def _close(self) -> None:
+        self._left = True
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+        self._sock.close()

@@ -1,0 +1,63 @@
+"""What a message says about the collective that it belongs to."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+
+from trainer.collective.dtypes import ReduceOp, dtype_name
+from trainer.collective.transport import STAMP_BYTES
+
+_LAYOUT = struct.Struct("<QQIHBBB7x")
+assert _LAYOUT.size == STAMP_BYTES
+
+
+class Kind(IntEnum):
+    """Which collective a message belongs to."""
+
+    ALLREDUCE = 1
+    BROADCAST = 2
+    ALLGATHER = 3
+    BARRIER = 4
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """Which collective this is, the same on every rank or the ranks disagree.
+
+    ``sequence`` counts the job's collectives; ``layout`` is a checksum over
+    shapes and names, for what the count of elements alone does not tell.
+    """
+
+    sequence: int
+    kind: Kind
+    op: int
+    dtype: int
+    root: int
+    count: int
+    layout: int
+
+    @cached_property
+    def packed(self) -> bytes:
+        """The stamp as it travels."""
+        return _LAYOUT.pack(
+            self.sequence, self.count, self.layout, self.root, self.kind, self.op, self.dtype
+        )
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Stamp:
+        """Read what :attr:`packed` wrote."""
+        sequence, count, layout, root, kind, op, dtype = _LAYOUT.unpack(data)
+        return cls(sequence, Kind(kind), op, dtype, root, count, layout)
+
+    def __str__(self) -> str:
+        what = f"{self.kind.name.lower()} {self.sequence}"
+        if self.kind is Kind.BARRIER:
+            return what
+        if self.kind is Kind.ALLREDUCE:
+            what += f" ({ReduceOp(self.op).name.lower()})"
+        if self.kind is Kind.BROADCAST:
+            what += f" from rank {self.root}"
+        return f"{what} of {dtype_name(self.dtype)}[{self.count}], layout {self.layout:08x}"

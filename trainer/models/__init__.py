@@ -1,0 +1,1 @@
+"""Models to train and to measure with."""
