@@ -1,0 +1,164 @@
+"""The likely cause behind a counter, read from the devices' own state.
+
+Each function returns a clause that completes "... packets dropped: <cause>",
+and never guesses: where the configuration shows nothing, it says so.
+"""
+
+from __future__ import annotations
+
+from fabric.headroom import headroom_bytes
+from fabric.qos import PortQos
+from fabric.site import Site
+from fabric.topology import PortRef
+from validation.observation import Observation
+
+UNKNOWN = "the configuration that was read shows no cause; look at cabling and hardware"
+
+
+def port_state(observation: Observation, port: PortRef) -> PortQos | None:
+    """What this port does; None where the device was not read or shows no such port."""
+    state = observation.states.get(port.device)
+    return state.port(port.port) if state else None
+
+
+def ingress_drop(observation: Observation, port: PortRef) -> str:
+    """Why RDMA packets that came in at this port found no buffer."""
+    here = port_state(observation, port)
+    if here is None:
+        return "the port's configuration could not be read"
+    priority = observation.priority
+    peer_ref = observation.site.topology.peer(port)
+    peer = port_state(observation, peer_ref)
+    return (
+        _misplaced(observation.site, here)
+        or _pfc_off(here, priority, "there")
+        or (_pfc_off(peer, priority, f"at its peer {peer_ref}") if peer else "")
+        or _buffer(observation.site, port, here, priority)
+        or ("link pause is on there, which replaces PFC" if here.link_pause else "")
+        or _mismarked(observation)
+        or UNKNOWN
+    )
+
+
+def egress_drop(observation: Observation, port: PortRef, priority: int | None) -> str:
+    """Why packets were dropped in this port's egress queue."""
+    here = port_state(observation, port)
+    if priority is not None and priority != observation.priority:
+        return _mismarked(observation) or f"queue {priority} there is lossy"
+    if here is None:
+        return "the port's configuration could not be read"
+    peer_ref = observation.site.topology.peer(port)
+    return (
+        _pfc_off(here, observation.priority, "there")
+        or _mismarked(observation)
+        or f"{UNKNOWN} (its peer is {peer_ref})"
+    )
+
+
+def too_large(observation: Observation, port: PortRef) -> str:
+    """Why a port dropped packets as too large."""
+    here = port_state(observation, port)
+    mtu = observation.site.intent.mtu
+    wanted = mtu.host if here is not None and here.nic is not None else mtu.switch_port
+    if here is None:
+        return "the port's MTU could not be read"
+    smallest = min(here.mtu_bytes, here.class_mtu_bytes[observation.priority])
+    if smallest < wanted:
+        return f"the MTU there is {smallest}, the intent says {wanted}"
+    return f"the MTU there is {smallest} as intended: a peer sends larger packets"
+
+
+def wrong_priority(observation: Observation, port: PortRef) -> str:
+    """Why RDMA packets are not seen in their priority at this port; empty if unknown."""
+    here = port_state(observation, port)
+    if here is None:
+        return "the port's configuration could not be read"
+    return _misplaced(observation.site, here) or _mismarked_by(observation.site, port, here)
+
+
+def no_marks(observation: Observation, receiver: PortRef) -> str:
+    """Why congestion towards this NIC was not marked or not answered."""
+    site = observation.site
+    last_hop = site.topology.peer(receiver)
+    switch = port_state(observation, last_hop)
+    if switch is not None:
+        queue = switch.queue(switch.class_of_dscp(site.intent.roce.dscp[0]))
+        if queue is None or queue.ecn is None:
+            return f"ECN is off on the RDMA queue of {last_hop}"
+    nic = port_state(observation, receiver)
+    if nic is not None and nic.nic is not None:
+        dcqcn = nic.nic.dcqcn
+        if dcqcn is None or observation.priority not in dcqcn.np_priorities:
+            return f"{receiver} sends no CNPs for priority {observation.priority} (NP is off)"
+    return _mismarked(observation) or UNKNOWN
+
+
+def no_reaction(observation: Observation) -> str:
+    """Why senders do not slow down on CNPs."""
+    for endpoint in observation.site.topology.endpoints:
+        port = port_state(observation, endpoint)
+        if port is None or port.nic is None:
+            continue
+        dcqcn = port.nic.dcqcn
+        if dcqcn is None or observation.priority not in dcqcn.rp_priorities:
+            return f"{endpoint} ignores CNPs for priority {observation.priority} (RP is off)"
+    return UNKNOWN
+
+
+def _pfc_off(port: PortQos, priority: int, where: str) -> str:
+    if priority in port.pfc_priorities:
+        return ""
+    others = ",".join(map(str, port.pfc_priorities))
+    return f"PFC is off {where}" + (f" for it (on for {others})" if others else "")
+
+
+def _misplaced(site: Site, port: PortQos) -> str:
+    dscp, wanted = site.intent.roce.dscp[0], site.intent.roce.priority
+    if port.trust != "dscp":
+        return f"the port trusts {port.trust}, not DSCP, so RDMA lands in priority 0"
+    priority = port.priority_of_dscp(dscp)
+    if priority != wanted:
+        return f"DSCP {dscp} is mapped to priority {priority} there, not {wanted}"
+    traffic_class = port.priority_to_class[priority]
+    if traffic_class != wanted:
+        return f"priority {priority} goes to queue {traffic_class} there, not {wanted}"
+    return ""
+
+
+def _mismarked_by(site: Site, endpoint: PortRef, port: PortQos) -> str:
+    if port.nic is None:
+        return ""
+    wanted = site.intent.roce.dscp[0]
+    tos = port.nic.verbs_traffic_class
+    if tos is None:
+        return f"{endpoint} sets no traffic class for RDMA: it leaves with DSCP 0, not {wanted}"
+    if tos >> 2 != wanted:
+        return f"{endpoint} sends RDMA with DSCP {tos >> 2}, not {wanted}"
+    return ""
+
+
+def _mismarked(observation: Observation) -> str:
+    for endpoint in observation.site.topology.endpoints:
+        port = port_state(observation, endpoint)
+        if port is None:
+            continue
+        cause = _mismarked_by(observation.site, endpoint, port)
+        if not cause:
+            misplaced = _misplaced(observation.site, port)
+            cause = f"at {endpoint}, {misplaced}" if misplaced else ""
+        if cause:
+            return cause
+    return ""
+
+
+def _buffer(site: Site, ref: PortRef, port: PortQos, priority: int) -> str:
+    buffer = port.ingress_buffer(priority)
+    if buffer is None:
+        return f"priority {priority} has no lossless buffer there"
+    link = site.topology.link_of[ref]
+    mtu = site.intent.mtu.host if port.nic else site.intent.mtu.switch_port
+    needed = headroom_bytes(link.speed_bps, link.length_m, mtu)
+    headroom = buffer.size_bytes - buffer.xoff_bytes
+    if headroom < needed:
+        return f"its headroom is {headroom:,} bytes, {needed:,} are needed"
+    return ""

@@ -1,0 +1,206 @@
+"""RDMA packets in their own priority at every hop; every cable alive.
+
+What neighbours send into a switch in the RDMA class must leave it in the RDMA
+class. That holds whatever path ECMP chose, and whatever else is on the wire.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from fabric.qos import Neighbor
+from fabric.topology import Link, PortRef
+from validation import causes
+from validation.counters import Delta
+from validation.criteria import Check, Judge
+from validation.observation import Observation
+
+# Share of the packets that must be seen in the priority (ngc_multinode_perf and
+# the RoCE field's usual 99.9 %: retransmissions and CNPs are few).
+PRIORITY_SHARE = 0.999
+
+
+def priority_checks(observation: Observation) -> list[Check]:
+    """``priority``: each NIC port both ways, and each switch as a whole."""
+    sent, received = _planned_packets(observation)
+    checks = []
+    for port in observation.site.topology.endpoints:
+        if port.device in observation.unread:
+            continue
+        checks.append(_nic(observation, port, "tx_prio_packets", "sent", sent[port]))
+        checks.append(_nic(observation, port, "rx_prio_packets", "received", received[port]))
+    for switch in observation.site.topology.switches:
+        if switch not in observation.unread:
+            checks.append(_through(observation, switch))
+    return [check for check in checks if check is not None]
+
+
+def link_checks(observation: Observation) -> list[Check]:
+    """``link``: each cable carried traffic, or its ends see each other by LLDP."""
+    judge = Judge(observation, "counters")
+    checks = []
+    for link in observation.site.topology.links:
+        if not {link.a.device, link.b.device} & set(observation.unread):
+            checks.append(_link(observation, judge, link))
+    return checks
+
+
+def _planned_packets(
+    observation: Observation,
+) -> tuple[dict[PortRef, int], dict[PortRef, int]]:
+    sent: dict[PortRef, int] = defaultdict(int)
+    received: dict[PortRef, int] = defaultdict(int)
+    payload = observation.site.intent.mtu.roce
+    for step in observation.plan.steps:
+        if step.id not in observation.measured:
+            continue
+        for stream in step.streams:
+            packets = stream.packets(payload)
+            if packets is None or stream.role != "roce":
+                continue
+            for source, target in stream.pairs:
+                sent[source] += packets
+                received[target] += packets
+    return sent, received
+
+
+def _nic(
+    observation: Observation, port: PortRef, name: str, verb: str, planned: int
+) -> Check | None:
+    judge = Judge(observation, "counters")
+    if not planned:
+        return None
+    subject = f"{port} {verb}"
+    delta = observation.deltas.get(*port, name, observation.priority)
+    if delta is None or not delta.known:
+        said = observation.deltas.why_missing(port.device, name)
+        if delta is None and said:
+            return judge.skipped("priority", subject, f"{port}: {said}")
+        return judge.failed("priority", subject, f"{port} does not show {name}", port)
+    share = delta.value / planned
+    elsewhere = _most(observation, port, name)
+    seen = f", most were in priority {elsewhere.priority}" if elsewhere is not None else ""
+    cause = causes.wrong_priority(observation, port) or causes.UNKNOWN
+    return judge.at_least(
+        "priority",
+        subject,
+        min(1.0, share),
+        PRIORITY_SHARE,
+        "of packets",
+        reason=f"{port} {verb} {delta.value:,} of {planned:,} RDMA packets in priority "
+        f"{observation.priority}{seen}: {cause}",
+        at=port,
+    )
+
+
+def _most(observation: Observation, port: PortRef, name: str) -> Delta | None:
+    others = [
+        delta
+        for delta in observation.deltas.named(*port, name)
+        if delta.priority != observation.priority and delta.value
+    ]
+    return max(others, key=lambda delta: delta.value, default=None)
+
+
+def _through(observation: Observation, switch: str) -> Check | None:
+    """Packets of the class that came in from neighbours against those that left."""
+    judge = Judge(observation, "counters")
+    hosts = set(observation.site.topology.hosts)
+    came = left = 0
+    for port in observation.cabled(switch):
+        peer = observation.site.topology.peer(port)
+        if peer.device in observation.unread:
+            return None
+        theirs = "tx_prio_packets" if peer.device in hosts else "tx_queue_packets"
+        for end, name in ((peer, theirs), (port, "tx_queue_packets")):
+            delta = observation.deltas.get(*end, name, observation.priority)
+            if delta is None or not delta.known:
+                said = observation.deltas.why_missing(end.device, name)
+                if delta is None and said:
+                    return judge.skipped("priority", switch, f"{end}: {said}")
+                return judge.failed("priority", switch, f"{end} does not show {name}", end)
+            if end is port:
+                left += delta.value
+            else:
+                came += delta.value
+    if not came:
+        return judge.skipped("priority", switch, "no RDMA packet came this way")
+    cause, at = _misplacing_port(observation, switch)
+    return judge.at_least(
+        "priority",
+        switch,
+        min(1.0, left / came),
+        PRIORITY_SHARE,
+        "of packets",
+        reason=f"{switch}: {came:,} packets came in as priority {observation.priority}, "
+        f"{left:,} left in that queue: {cause}",
+        at=at,
+    )
+
+
+def _misplacing_port(observation: Observation, switch: str) -> tuple[str, PortRef | str]:
+    for port in observation.cabled(switch):
+        cause = causes.wrong_priority(observation, port)
+        if cause:
+            return f"{port.port}: {cause}", port
+    return causes.UNKNOWN, switch
+
+
+def _link(observation: Observation, judge: Judge, link: Link) -> Check:
+    subject = f"{link.a} - {link.b}"
+    hosts = set(observation.site.topology.hosts)
+    for end in (link.a, link.b):
+        stranger = _stranger(observation, end)
+        if stranger:
+            return judge.failed("link", subject, stranger, end)
+    moved = []
+    for sender, receiver in ((link.a, link.b), (link.b, link.a)):
+        for end, name in ((sender, "tx_packets"), (receiver, "rx_packets")):
+            delta = observation.deltas.get(*end, name)
+            if delta is not None and delta.known:
+                moved.append(delta.value)
+    if moved and min(moved) > 0:
+        return judge.at_least("link", subject, min(moved), 1, "packets")
+    idle = "no packet crossed it" if moved else "neither end shows packets"
+    if {link.a.device, link.b.device} & hosts:
+        end = link.a if link.a.device in hosts else link.b
+        return judge.failed("link", subject, f"{subject}: {idle}: the link is down", end)
+    if _sees_peer(observation, link.a) or _sees_peer(observation, link.b):
+        return judge.skipped(
+            "link", subject, f"{idle}: no path that ECMP chose uses it (LLDP sees both ends)"
+        )
+    return judge.failed(
+        "link", subject, f"{subject}: {idle} and LLDP shows no neighbour: it is down", link.a
+    )
+
+
+def _stranger(observation: Observation, end: PortRef) -> str:
+    """A neighbour that LLDP shows where the site's cable says somebody else."""
+    seen = _neighbors(observation, end)
+    peer = observation.site.topology.peer(end)
+    if not seen or any(_same(observation, neighbor, peer) for neighbor in seen):
+        return ""
+    return f"{end} is cabled to {seen[0].peer}:{seen[0].peer_port}, the site says {peer}"
+
+
+def _sees_peer(observation: Observation, end: PortRef) -> bool:
+    peer = observation.site.topology.peer(end)
+    return any(_same(observation, neighbor, peer) for neighbor in _neighbors(observation, end))
+
+
+def _neighbors(observation: Observation, end: PortRef) -> list[Neighbor]:
+    state = observation.states.get(end.device)
+    if state is None or state.neighbors is None:
+        return []
+    return [neighbor for neighbor in state.neighbors if neighbor.port == end.port]
+
+
+def _same(observation: Observation, neighbor: Neighbor, peer: PortRef) -> bool:
+    """Systems name themselves with or without domain; hosts may send a MAC as their port."""
+    name = (
+        neighbor.peer if neighbor.peer in observation.site.devices else neighbor.peer.split(".")[0]
+    )
+    if name != peer.device:
+        return False
+    known = {port.port for port in observation.cabled(peer.device)}
+    return neighbor.peer_port == peer.port or neighbor.peer_port not in known

@@ -1,0 +1,114 @@
+"""The twin's probe: the packet-level simulator, fed by what the devices hold now.
+
+The traffic moves the emulated devices' own counters, so that judgement reads
+them over SSH as it would from real ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric.qos import DeviceQos
+from fabric.sim.api import Flow, SimOptions, SimResult
+from fabric.site import EvidenceClass, Site
+from fabric.topology import PortRef
+from validation.traffic import FlowMeasure, QueueMeasure, Role, Step, StepMeasure, Stream
+
+Carry = Callable[[Site, Mapping[str, DeviceQos], Sequence[Flow], SimOptions], SimResult]
+
+_NOTHING: NDArray[np.float64] = np.empty(0)
+
+
+class SimProbe:
+    """Carries steps by ``carry``: the simulator that also moves the twin's counters."""
+
+    name = "sim"
+    evidence_class: EvidenceClass = "simulated"
+
+    def __init__(
+        self, site: Site, states: Mapping[str, DeviceQos], carry: Carry | None = None
+    ) -> None:
+        if carry is None:
+            from fabric.twin.traffic import carry as twin_carry  # noqa: PLC0415 - pulls in numba
+
+            carry = twin_carry
+        self._site = site
+        self._states = dict(states)
+        self._carry = carry
+
+    def run(self, step: Step) -> StepMeasure:
+        """One step as one simulation; the seed depends on the step's name only."""
+        shapes: list[Stream] = []
+        flows: list[Flow] = []
+        for stream in step.streams:
+            for source, target in stream.pairs:
+                shapes.append(stream)
+                flows.append(self._flow(stream, source, target))
+        options = SimOptions(
+            duration_us=step.duration_us,
+            warmup_us=step.warmup_us,
+            sample_us=step.sample_us,
+            seed=1 + sum(step.id.encode()),
+        )
+        result = self._carry(self._site, self._states, flows, options)
+        return _measure(step, shapes, result)
+
+    def _flow(self, stream: Stream, source: PortRef, target: PortRef) -> Flow:
+        return Flow(
+            source=source,
+            target=target,
+            dscp=self.dscp(stream.role, source),
+            message_bytes=stream.message_bytes,
+            messages=stream.messages,
+            qps=stream.qps,
+            kind=stream.kind,
+        )
+
+    def dscp(self, role: Role, source: PortRef) -> int:
+        """DSCP with which an application's traffic leaves this NIC port.
+
+        Applications leave the marking of RDMA to the host (``traffic_class`` of
+        the verbs device): what was not set there leaves with DSCP 0.
+        """
+        intent = self._site.intent
+        if role == "default":
+            taken = {dscp for cls in intent.classes.values() for dscp in cls.dscp}
+            return next(dscp for dscp in range(64) if dscp not in taken)
+        state = self._states[source.device]
+        port = state.port(source.port)
+        if port is None or port.nic is None or port.nic.verbs_traffic_class is None:
+            return 0
+        return port.nic.verbs_traffic_class >> 2
+
+
+def _measure(step: Step, shapes: Sequence[Stream], result: SimResult) -> StepMeasure:
+    flows = []
+    for index, (shape, flow) in enumerate(zip(shapes, result.flows, strict=True)):
+        times = result.messages_us[index]
+        flows.append(
+            FlowMeasure(
+                source=flow.source,
+                target=flow.target,
+                role=shape.role,
+                kind=shape.kind,
+                goodput_bps=float(result.goodput_bps[index]),
+                completed=len(times),
+                latency_us=times if shape.kind == "ping" else _NOTHING,
+                series_bps=result.goodput_series_bps[index],
+            )
+        )
+    queues = tuple(
+        QueueMeasure(stats.port, stats.mean_bytes, stats.p99_bytes, stats.max_bytes, series)
+        for stats, series in zip(result.queues, result.queue_series_bytes, strict=True)
+    )
+    return StepMeasure(
+        step=step.id,
+        flows=tuple(flows),
+        queues=queues,
+        traffic_us=step.duration_us,
+        sample_us=step.sample_us,
+        notes=result.notes,
+    )

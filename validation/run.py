@@ -1,0 +1,372 @@
+"""Running suites: read, snapshot, send, snapshot, judge, keep; again for each suite.
+
+What was read after one suite is what stands before the next, so that nothing
+that moves between two suites goes unseen. Results are kept as they come in: a
+run that is interrupted leaves what it had, marked ``partial``.
+"""
+
+from __future__ import annotations
+
+import platform
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Literal
+
+from fabric.counters import CounterSnapshot
+from fabric.errors import AccessError
+from fabric.qos import DeviceQos
+from fabric.site import Site
+from validation.criteria import Check, Judge
+from validation.evidence import STATES_FILE, counter_file, states_bytes, traffic_files
+from validation.fingerprint import explain, fingerprint
+from validation.observation import Observation
+from validation.probes import probe_for, require_probe
+from validation.readers import Readers, live_readers
+from validation.result import SuiteResult, SuiteStatus, ValidationRun
+from validation.store import Store, file_name, run_dir
+from validation.suites import Suite, select
+from validation.times import Clock, utc_now
+from validation.traffic import Probe, StepMeasure, TrafficPlan
+
+INTERRUPTED = "the run was interrupted"
+_VERSIONS_OF = ("paisoar", "numpy", "numba")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a run is doing. ``done`` of ``total`` count steps of the suite."""
+
+    kind: Literal["reading", "step", "suite"]
+    suite: str
+    text: str
+    done: int = 0
+    total: int = 0
+    verdict: str = ""
+
+
+OnProgress = Callable[[Progress], None]
+ProbeFactory = Callable[[Site, Mapping[str, DeviceQos]], Probe]
+
+
+def run_suites(
+    site: Site,
+    names: Sequence[str] | None = None,
+    on_event: OnProgress | None = None,
+    *,
+    readers: Readers | None = None,
+    probe: ProbeFactory | None = None,
+    clock: Clock = utc_now,
+) -> ValidationRun:
+    """Run these suites (all where None) and keep what came out.
+
+    Raises InputError for an unknown suite or an environment without a probe,
+    ToolError where results cannot be kept. A device that does not answer fails
+    its checks and does not end the run. Ctrl-C keeps what there is, marked
+    ``partial``, and raises KeyboardInterrupt on.
+    """
+    suites = select(names)
+    if probe is None:
+        require_probe(site)
+    with Store(site) as store:
+        work = _Work(
+            site,
+            store,
+            readers or live_readers(),
+            probe or probe_for,
+            on_event or (lambda _: None),
+            clock,
+            _new_run(site, clock()),
+        )
+        return work.carry_out(suites)
+
+
+def plans(site: Site, names: Sequence[str] | None = None) -> tuple[TrafficPlan, ...]:
+    """What :func:`run_suites` would send, without sending it."""
+    return tuple(suite.plan(site) for suite in select(names))
+
+
+def _new_run(site: Site, now: datetime) -> ValidationRun:
+    run_id = f"val-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+    versions = {name: version(name) for name in _VERSIONS_OF}
+    return ValidationRun(
+        id=run_id,
+        site=site.name,
+        site_sha256=site.sha256,
+        environment=site.environment,
+        evidence_class=site.evidence_class,
+        probe="",
+        criteria=site.document.certify.model_dump(mode="json"),
+        versions={**versions, "python": platform.python_version()},
+        status="running",
+        started_at=now,
+        finished_at=None,
+        before=None,
+        after=None,
+        unread={},
+        checks=(),
+        suites=(),
+        folder=run_dir(site, run_id),
+    )
+
+
+@dataclass
+class _Work:
+    """The moving parts of one run."""
+
+    site: Site
+    store: Store
+    readers: Readers
+    make_probe: ProbeFactory
+    tell: OnProgress
+    clock: Clock
+    run: ValidationRun
+    states: dict[str, DeviceQos] = field(default_factory=dict)
+    states_sha256: str = ""
+
+    def carry_out(self, suites: Sequence[Suite]) -> ValidationRun:
+        try:
+            self._begin()
+            counters, unread = self._counters()
+            for suite in suites:
+                counters, unread = self._suite(suite, counters, unread)
+            self._end()
+        except KeyboardInterrupt:
+            self._interrupted(suites)
+            raise
+        return self.run
+
+    def _begin(self) -> None:
+        self.store.save(self.run)
+        self.tell(Progress("reading", "", "reading what every device does"))
+        read = self.readers.states(self.site)
+        self.states = dict(read.states)
+        self.states_sha256 = self.store.write_file(
+            self.run.id, STATES_FILE, states_bytes(self.states)
+        )
+        self.run = replace(
+            self.run,
+            before=fingerprint(self.site, self.states),
+            unread={name: str(error) for name, error in read.failed.items()},
+        )
+        self.store.save(self.run)
+
+    def _counters(self) -> tuple[dict[str, CounterSnapshot], dict[str, str]]:
+        self.tell(Progress("reading", "", "reading every device's counters"))
+        read = self.readers.counters(self.site)
+        return dict(read.snapshots), {name: str(error) for name, error in read.failed.items()}
+
+    def _suite(
+        self, suite: Suite, before: dict[str, CounterSnapshot], unread: dict[str, str]
+    ) -> tuple[dict[str, CounterSnapshot], dict[str, str]]:
+        plan = suite.plan(self.site)
+        started_at, started = self.clock(), time.monotonic()
+        measures: list[StepMeasure] = []
+
+        def finish(after: dict[str, CounterSnapshot], lost: dict[str, str], done: bool) -> None:
+            result = self._judged(
+                suite, plan, measures, before, after, {**unread, **self.run.unread, **lost}, done
+            )
+            result = replace(
+                result,
+                started_at=started_at,
+                finished_at=self.clock(),
+                wall_s=time.monotonic() - started,
+            )
+            self.run = replace(self.run, suites=(*self.run.suites, result))
+            self.store.save(self.run)
+            self.tell(
+                Progress(
+                    "suite",
+                    suite.name,
+                    f"{suite.name}: {result.verdict}",
+                    len(plan.steps),
+                    len(plan.steps),
+                    result.verdict,
+                )
+            )
+
+        try:
+            self._steps(plan, measures)
+            after, lost = self._counters()
+        except KeyboardInterrupt:
+            finish({}, {}, False)
+            raise
+        finish(after, lost, True)
+        return after, lost
+
+    def _steps(self, plan: TrafficPlan, measures: list[StepMeasure]) -> None:
+        missing = [name for name in self.site.devices if name not in self.states]
+        if missing:
+            reason = f"{', '.join(missing)} did not answer: the fabric's state is not known"
+            measures += [StepMeasure(step.id, not_run=reason) for step in plan.steps]
+            return
+        probe = self.make_probe(self.site, self.states)
+        self.run = replace(self.run, probe=probe.name, evidence_class=probe.evidence_class)
+        for number, step in enumerate(plan.steps):
+            text = f"{plan.suite}: {step.id}"
+            self.tell(Progress("step", plan.suite, text, number, len(plan.steps)))
+            try:
+                measures.append(probe.run(step))
+            except AccessError as error:
+                measures.append(StepMeasure(step.id, not_run=str(error)))
+
+    def _judged(
+        self,
+        suite: Suite,
+        plan: TrafficPlan,
+        measures: Sequence[StepMeasure],
+        before: dict[str, CounterSnapshot],
+        after: dict[str, CounterSnapshot],
+        unread: dict[str, str],
+        done: bool,
+    ) -> SuiteResult:
+        files = {kind: data for kind, data in traffic_files(measures).items() if measures}
+        if done:
+            files["counters"] = counter_file(before, after)
+        hashes = {
+            kind: self.store.write_file(self.run.id, file_name(suite.name, kind), data)
+            for kind, data in files.items()
+        }
+        hashes["states"] = self.states_sha256
+        observation = Observation(
+            site=self.site,
+            plan=plan,
+            steps=tuple(measures),
+            before=before,
+            after=after,
+            states=self.states,
+            evidence_class=self.run.evidence_class,
+            unread=unread,
+            evidence=hashes,
+        )
+        if plan.impossible:
+            judge = Judge(observation, "states")
+            checks: tuple[Check, ...] = (judge.not_run("suite", self.site.name, plan.impossible),)
+        else:
+            checks = suite.judge(observation)
+        if not done:
+            checks = tuple(map(_without_counters, checks))
+        status: SuiteStatus = "complete" if done and not observation.not_run else "partial"
+        return SuiteResult(
+            name=suite.name,
+            status=status,
+            checks=checks,
+            expected=plan.expected,
+            seen=seen(observation, checks),
+            files=hashes,
+            started_at=self.run.started_at,
+            finished_at=self.run.started_at,
+            traffic_us=observation.traffic_us,
+            wall_s=0.0,
+        )
+
+    def _end(self) -> None:
+        self.tell(Progress("reading", "", "reading every device again"))
+        read = self.readers.states(self.site)
+        after = fingerprint(self.site, read.states)
+        checks = (self._unchanged(dict(read.states), {n: str(e) for n, e in read.failed.items()}),)
+        self.run = replace(
+            self.run,
+            after=after,
+            checks=checks,
+            status="complete",
+            finished_at=self.clock(),
+        )
+        self.store.save(self.run)
+
+    def _unchanged(self, after: dict[str, DeviceQos], failed: Mapping[str, str]) -> Check:
+        assert self.run.before is not None
+        changed = self.run.before.changed(fingerprint(self.site, after))
+        reason = ""
+        if changed:
+            lines = explain(
+                {n: s for n, s in self.states.items() if n in changed},
+                {n: s for n, s in after.items() if n in changed},
+            )
+            lines += [f"{name}: {answer}" for name, answer in failed.items()]
+            reason = f"the fabric changed during the run: {'; '.join(lines[:5])}"
+            self.store.write_file(self.run.id, "states-after.json", states_bytes(after))
+        return Check(
+            id="run.unchanged",
+            subject=self.site.name,
+            verdict="FAIL" if changed else "PASS",
+            value=float(len(changed)),
+            limit=0.0,
+            unit="devices",
+            bound="at most",
+            reason=reason,
+            device=changed[0] if changed else "",
+            port="",
+            evidence_sha256=self.states_sha256,
+            evidence_class=self.run.evidence_class,
+        )
+
+    def _interrupted(self, suites: Sequence[Suite]) -> None:
+        now = self.clock()
+        had = {suite.name for suite in self.run.suites}
+        left = tuple(
+            SuiteResult(
+                name=suite.name,
+                status="not-run",
+                checks=(_not_run(suite.name, self.site, self.run),),
+                expected=suite.plan(self.site).expected,
+                seen={},
+                files={},
+                started_at=now,
+                finished_at=now,
+                traffic_us=0.0,
+                wall_s=0.0,
+            )
+            for suite in suites
+            if suite.name not in had
+        )
+        self.run = replace(
+            self.run, status="partial", finished_at=now, suites=(*self.run.suites, *left)
+        )
+        self.store.save(self.run)
+
+
+def seen(observation: Observation, checks: Sequence[Check]) -> dict[str, int]:
+    """What the traffic covered, under the names of the plan's ``expected``."""
+    steps = observation.measured.values()
+    flows = [flow for step in steps for flow in step.flows]
+    counts = {
+        "devices": sum(
+            name in observation.states and name not in observation.unread
+            for name in observation.plan.snapshot
+        ),
+        "links": sum(c.verdict == "PASS" for c in checks if c.id.endswith(".link")),
+        "directions": len(flows),
+        "pairs": len(flows),
+        "steps": len(observation.measured),
+        "receivers": len({flow.target for flow in flows}),
+    }
+    return {name: counts[name] for name in observation.plan.expected}
+
+
+def _without_counters(check: Check) -> Check:
+    """A check that had no counters to look at because the run was interrupted."""
+    if check.evidence_sha256 or check.verdict == "NOT_RUN":
+        return check
+    return replace(check, verdict="NOT_RUN", reason=f"{INTERRUPTED} before counters were read")
+
+
+def _not_run(suite: str, site: Site, run: ValidationRun) -> Check:
+    return Check(
+        id=f"{suite}.suite",
+        subject=site.name,
+        verdict="NOT_RUN",
+        value=None,
+        limit=None,
+        unit="",
+        bound="",
+        reason=f"{INTERRUPTED} before",
+        device="",
+        port="",
+        evidence_sha256="",
+        evidence_class=run.evidence_class,
+    )

@@ -1,0 +1,52 @@
+"""The suites: each a plan of traffic and a judgement, both pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fabric.errors import InputError
+from fabric.site import Site
+from validation.criteria import Check
+from validation.observation import Observation
+from validation.suites import bandwidth, incast, latency, preflight
+from validation.traffic import TrafficPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """One suite by its name."""
+
+    name: str
+    about: str
+    plan: Callable[[Site], TrafficPlan]
+    judge: Callable[[Observation], tuple[Check, ...]]
+
+
+SUITES: dict[str, Suite] = {
+    suite.name: suite
+    for suite in (
+        Suite(
+            preflight.NAME,
+            "every device answers, every pair is reached in the right class",
+            preflight.plan,
+            preflight.judge,
+        ),
+        Suite(latency.NAME, "ping-pong between all pairs", latency.plan, latency.judge),
+        Suite(bandwidth.NAME, "all pairs at full speed both ways", bandwidth.plan, bandwidth.judge),
+        Suite(incast.NAME, "many to one, for every receiver", incast.plan, incast.judge),
+    )
+}
+
+
+def select(names: Sequence[str] | None = None) -> tuple[Suite, ...]:
+    """These suites in the order in which they make sense; all of them where none is named.
+
+    Raises InputError for an unknown name.
+    """
+    for name in names or ():
+        if name not in SUITES:
+            raise InputError(
+                f"no suite is called {name!r}", advice=f"There are: {', '.join(SUITES)}."
+            )
+    return tuple(suite for suite in SUITES.values() if not names or suite.name in names)

@@ -1,0 +1,79 @@
+"""Latency: the full pair matrix of RDMA ping-pong on an otherwise idle fabric.
+
+Half of each round trip, as ib_send_lat reports it. Limits are on the 99th
+percentile of every pair; the median and the maximum are kept beside it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fabric.site import Site
+from validation.criteria import Check, Judge
+from validation.losses import loss_checks, retransmission_checks
+from validation.observation import Observation
+from validation.suites.pairs import pair_rounds, rail_pairs
+from validation.traffic import Step, Stream, TrafficPlan, pair_name
+
+NAME = "latency"
+MESSAGE_BYTES = 64
+MESSAGES = 200
+DURATION_US = 4000.0
+
+
+def plan(site: Site) -> TrafficPlan:
+    """One step a round; each pair plays ``MESSAGES`` rounds of ping-pong."""
+    steps = tuple(
+        Step(
+            id=f"round{number}",
+            streams=(Stream(pairs, message_bytes=MESSAGE_BYTES, messages=MESSAGES, kind="ping"),),
+            duration_us=DURATION_US,
+            sample_us=100.0,
+        )
+        for number, pairs in enumerate(pair_rounds(site), start=1)
+    )
+    return TrafficPlan(
+        suite=NAME,
+        steps=steps,
+        snapshot=tuple(site.devices),
+        expected={"pairs": len(rail_pairs(site))},
+        impossible="" if steps else "a site with a single host has nobody to talk to",
+    )
+
+
+def judge(observation: Observation) -> tuple[Check, ...]:
+    """One ``p99`` a pair; nothing lost or sent twice meanwhile."""
+    judging = Judge(observation, "latency")
+    limit = observation.criteria.max_latency_p99_us
+    checks = []
+    for step in observation.plan.steps:
+        measure = observation.measured.get(step.id)
+        for pair in step.pairs():
+            subject = pair_name(*pair)
+            if measure is None:
+                checks.append(judging.not_run("p99", subject, observation.not_run[step.id]))
+                continue
+            flow = measure.by_pair.get(pair)
+            # Fewer answers than asked for means that the slowest are missing.
+            if flow is None or len(flow.latency_us) < MESSAGES:
+                came = 0 if flow is None else len(flow.latency_us)
+                checks.append(
+                    judging.failed(
+                        "p99", subject, f"{subject}: {came} of {MESSAGES} answers came", pair[0]
+                    )
+                )
+                continue
+            p50, p99 = np.percentile(flow.latency_us, [50, 99])
+            checks.append(
+                judging.at_most(
+                    "p99",
+                    subject,
+                    round(float(p99), 3),
+                    limit,
+                    "us",
+                    reason=f"{subject}: 99 % of the answers take up to {p99:.2f} us "
+                    f"(median {p50:.2f}), limit {limit:g}",
+                    at=pair[0],
+                )
+            )
+    return (*checks, *loss_checks(observation), *retransmission_checks(observation))

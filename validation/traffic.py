@@ -1,0 +1,159 @@
+"""What a suite sends and what a probe saw; plain values between the two.
+
+A plan is steps, a step is streams that begin together (the barrier), a stream
+is one shape of traffic between many pairs. Steps follow each other; nothing of
+one step runs into the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric.site import EvidenceClass, Site
+from fabric.topology import PortRef
+
+Pair = tuple[PortRef, PortRef]
+Role = Literal["roce", "default"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One shape of traffic from each pair's first port to its second.
+
+    ``role`` names the intent's class. ``messages`` None: until the step ends.
+    A ``ping`` sends the next message only when the peer has answered.
+    """
+
+    pairs: tuple[Pair, ...]
+    message_bytes: int
+    messages: int | None = None
+    qps: int = 1
+    role: Role = "roce"
+    kind: Literal["stream", "ping"] = "stream"
+
+    def packets(self, payload_bytes: int) -> int | None:
+        """Data packets that one pair sends at least; None where the step's end decides."""
+        if self.messages is None:
+            return None
+        return self.messages * self.qps * -(-self.message_bytes // payload_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Streams with one synchronised start. Goodput counts from ``warmup_us`` on."""
+
+    id: str
+    streams: tuple[Stream, ...]
+    duration_us: float
+    warmup_us: float = 0.0
+    sample_us: float = 10.0
+
+    def pairs(self) -> Iterator[Pair]:
+        """Every pair of every stream, in order."""
+        for stream in self.streams:
+            yield from stream.pairs
+
+
+@dataclass(frozen=True)
+class TrafficPlan:
+    """All that a suite sends, what it reads before and after, and what that covers.
+
+    ``snapshot`` names the devices whose counters are read on both sides of the
+    traffic. ``expected`` counts what must be seen (``pairs``, ``receivers``,
+    ...): a certificate shows it beside what was seen. ``impossible`` says why
+    there is nothing to send, where that is so.
+    """
+
+    suite: str
+    steps: tuple[Step, ...]
+    snapshot: tuple[str, ...]
+    expected: Mapping[str, int]
+    impossible: str = ""
+
+    @property
+    def traffic_us(self) -> float:
+        """Time for which traffic flows, all steps together."""
+        return sum(step.duration_us for step in self.steps)
+
+
+@dataclass(frozen=True)
+class FlowMeasure:
+    """What one pair of one stream achieved.
+
+    ``latency_us``: half round trips of a ping. ``series_bps``: goodput over each
+    sample of the step. ``completed`` counts whole messages.
+    """
+
+    source: PortRef
+    target: PortRef
+    role: Role
+    kind: Literal["stream", "ping"]
+    goodput_bps: float
+    completed: int
+    latency_us: NDArray[np.float64]
+    series_bps: NDArray[np.float64]
+
+    @property
+    def name(self) -> str:
+        """``host1:ens1f0 -> host2:ens1f0``."""
+        return pair_name(self.source, self.target)
+
+
+@dataclass(frozen=True)
+class QueueMeasure:
+    """Egress queue of one switch port during one step, in bytes."""
+
+    port: PortRef
+    mean_bytes: float
+    p99_bytes: float
+    max_bytes: float
+    series_bytes: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class StepMeasure:
+    """What one step saw; ``not_run`` holds the reason where it did not happen."""
+
+    step: str
+    flows: tuple[FlowMeasure, ...] = ()
+    queues: tuple[QueueMeasure, ...] = ()
+    traffic_us: float = 0.0
+    sample_us: float = 10.0
+    notes: tuple[str, ...] = field(default=())
+    not_run: str = ""
+
+    @cached_property
+    def by_pair(self) -> dict[Pair, FlowMeasure]:
+        """Flows by source and target."""
+        return {(flow.source, flow.target): flow for flow in self.flows}
+
+
+class Probe(Protocol):
+    """Carries a step's traffic on real devices or on what stands for them."""
+
+    @property
+    def name(self) -> str:
+        """Short name, kept with the results."""
+
+    @property
+    def evidence_class(self) -> EvidenceClass:
+        """What this probe's results may be called."""
+
+    def run(self, step: Step) -> StepMeasure:
+        """Carry one step. Raises AccessError where traffic cannot be started."""
+
+
+def pair_name(source: PortRef, target: PortRef) -> str:
+    """How a pair is written in checks and tables."""
+    return f"{source} -> {target}"
+
+
+def host_rails(site: Site) -> tuple[tuple[PortRef, ...], ...]:
+    """NIC ports by rail; a rail with a single port has nobody to talk to and is left out."""
+    return tuple(rail for rail in site.topology.rails() if len(rail) > 1)
