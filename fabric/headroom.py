@@ -83,7 +83,7 @@ def mlx5_thresholds_bytes(size_bytes: int, headroom: int) -> tuple[int, int]:
 
 
 def mlx5_buffer_bytes(size_bytes: int) -> int:
-    """This size, rounded down to what every ConnectX NIC stores exactly."""
+    """The size rounded down to what every ConnectX NIC stores exactly."""
     return size_bytes // MLX5_BUFFER_STEP_BYTES * MLX5_BUFFER_STEP_BYTES
 
 
