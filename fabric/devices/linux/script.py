@@ -34,7 +34,7 @@ RemainAfterExit=yes
 ExecStart=/bin/sh {SCRIPT_FOLDER}/roce-%I.sh
 
 [Install]
-WantedBy=multi-user.target
+WantedBy=multi-user.target sys-subsystem-net-devices-%i.device
 """
 
 _HEAD = """\

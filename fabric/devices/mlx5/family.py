@@ -14,7 +14,7 @@ from fabric.devices.mlx5.settings import (
     Item,
     Values,
     items,
-    mlnx_qos,
+    set_pfc,
     values_of_facts,
     values_of_port,
 )
@@ -39,7 +39,6 @@ MODELS = {
     "MT41686": "BlueField-2",
     "MT41692": "BlueField-3",
 }
-PFC_OFF = ",".join("0" * PRIORITY_COUNT)
 _BUFFERS = ("receive buffers", "pfc", "cable length")
 
 
@@ -184,7 +183,7 @@ def _buffer_steps(
     by_name = {item.name: item for item in items(end, lossless)}
     names: Sequence[str] = ("receive buffers", "pfc") if moving else ("pfc",)
     if moving and start.pfc != () and "receive buffers" in by_name:
-        off = Item("pfc", "off", (mlnx_qos(start.interface, "--pfc", PFC_OFF),))
+        off = Item("pfc", "off", (set_pfc(start.interface, (), None),))
         steps += shell_commands(off, facts) or ()
     for name in names:
         if name in by_name:

@@ -45,7 +45,19 @@ class Raw:
     text: str
 
 
-Action = Run | Write | Raw
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A command that moves receive buffers, and the one that turns PFC off.
+
+    The driver refuses to move buffers that PFC makes lossless. A change knows
+    whether PFC is on; the boot script has to try.
+    """
+
+    words: tuple[str, ...]
+    pfc_off: tuple[str, ...]
+
+
+Action = Run | Write | Raw | Move
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +245,8 @@ def items(
         text = ",".join(map(str, values.pfc)) or "off"
         yield Item("pfc", text, (set_pfc(name, values.pfc, values.cable_m),))
         if values.cable_m is not None:
-            text = f"{values.cable_m} m"
-            yield Item("cable length", text, (set_pfc(name, values.pfc, values.cable_m),))
+            # Set together with PFC, see set_pfc.
+            yield Item("cable length", f"{values.cable_m} m", ())
     yield from _dcqcn_items(values)
     if values.tclass is not None:
         text = "not set" if values.tclass == TCLASS_UNSET else str(values.tclass)
@@ -306,21 +318,22 @@ def _pause_item(name: str, pause: tuple[bool, bool]) -> Item:
     quoted = shlex.quote(name)
     # ethtool fails where there is nothing to change.
     text = (
-        f"ethtool -a {quoted} | tr -d '[:blank:]' | grep -qx RX:{receive} && "
-        f"ethtool -a {quoted} | tr -d '[:blank:]' | grep -qx TX:{send} || "
+        f"test \"$(ethtool -a {quoted} | tr -d '[:blank:]' | "
+        f'grep -cx -e RX:{receive} -e TX:{send})" = 2 || '
         f"ethtool -A {quoted} rx {receive} tx {send}"
     )
     return Item("link pause", f"rx {receive}, tx {send}", (Raw(text),))
 
 
-def _set_buffers(name: str, buffers: Buffers) -> Run:
-    return mlnx_qos(
+def _set_buffers(name: str, buffers: Buffers) -> Move:
+    command = mlnx_qos(
         name,
         "--prio2buffer",
         ",".join(map(str, buffers.of_priority)),
         "--buffer_size",
         ",".join(map(str, buffers.size_bytes)),
     )
+    return Move(command.words, set_pfc(name, (), None).words)
 
 
 def _dcqcn_items(values: Values) -> Iterator[Item]:

@@ -6,22 +6,31 @@ import shlex
 
 from fabric.devices.linux.dump import MISSING
 from fabric.devices.mlx5.facts import Facts
-from fabric.devices.mlx5.settings import Action, Item, Raw, Run, Write
+from fabric.devices.mlx5.settings import Action, Item, Move, Raw, Run, Write
 from fabric.devices.nic import Setting
 
 
 def script_setting(item: Item) -> Setting:
     """A section of the boot script; what the driver offers is seen when it runs."""
-    return Setting(item.name, item.value, tuple(_script_line(action) for action in item.actions))
+    lines = [line for action in item.actions for line in _script_lines(item.name, action)]
+    return Setting(item.name, item.value, tuple(lines))
 
 
-def _script_line(action: Action) -> str:
+def _script_lines(name: str, action: Action) -> tuple[str, ...]:
     if isinstance(action, Run):
-        return f"run {shlex.join(action.words)}"
+        return (f"run {shlex.join(action.words)}",)
     if isinstance(action, Write):
         files = (_with_variable(file) for file in action.files)
-        return f"put {action.value} {' '.join(files)}"
-    return f"run sh -c {shlex.quote(action.text)}"
+        return (f"put {action.value} {' '.join(files)}",)
+    if isinstance(action, Move):
+        return (
+            f"{shlex.join(action.words)} > /dev/null 2>&1 || {{",
+            "    # Buffers do not move under PFC, which comes back below.",
+            f"    run {shlex.join(action.pfc_off)}",
+            f"    run {shlex.join(action.words)}",
+            "}",
+        )
+    return (f'{{ {action.text}; }} || fail "{name} cannot be set"',)
 
 
 def _with_variable(file: str) -> str:
@@ -33,7 +42,7 @@ def commands(item: Item, facts: Facts) -> tuple[str, ...] | None:
     """The commands on this host; None where its driver does not offer the setting."""
     lines: list[str] = []
     for action in item.actions:
-        if isinstance(action, Run):
+        if isinstance(action, Run | Move):
             lines.append(shlex.join(action.words))
         elif isinstance(action, Raw):
             lines.append(action.text)
