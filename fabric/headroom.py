@@ -52,6 +52,8 @@ MLX5_MIN_SPEED_MBPS = 40_000
 # Buffers are counted in cells of 128, 144 or 288 bytes, depending on the NIC. A
 # multiple of all of them is stored as it is given, whichever NIC it is.
 MLX5_MAX_CELL_BYTES = 288
+# Above the largest MTU that mlx5 interfaces report.
+MLX5_MAX_DRIVER_MTU_BYTES = 10_000
 MLX5_BUFFER_STEP_BYTES = 1152
 
 
@@ -92,4 +94,5 @@ def mlx5_min_buffer_bytes(headroom: int) -> int:
 
     Source: the size check in ``update_xoff_threshold``.
     """
-    return headroom + MLX5_MAX_MTU_BYTES + MLX5_MAX_CELL_BYTES + MLX5_BUFFER_STEP_BYTES
+    reserve = MLX5_MAX_DRIVER_MTU_BYTES + MLX5_MAX_CELL_BYTES
+    return headroom + reserve + MLX5_BUFFER_STEP_BYTES

@@ -11,6 +11,7 @@ from fabric.devices.mlx5.qos_text import QosText
 from fabric.devices.mlx5.settings import ranges
 from fabric.headroom import (
     MLX5_MAX_CELL_BYTES,
+    MLX5_MAX_DRIVER_MTU_BYTES,
     MLX5_MAX_MTU_BYTES,
     mlx5_headroom_bytes,
     mlx5_thresholds_bytes,
@@ -25,9 +26,6 @@ from fabric.qos import (
     Queue,
     Scheduler,
 )
-
-# The largest MTU that mlx5 interfaces report lies below this.
-_MAX_DRIVER_MTU = 10240
 
 
 class Reader:
@@ -133,7 +131,7 @@ class Reader:
         distance = shown[0] - shown[1]
         least = min(mtu, MLX5_MAX_MTU_BYTES) - MLX5_MAX_CELL_BYTES
         explained = 0 <= below < MLX5_MAX_CELL_BYTES and (
-            least <= distance <= _MAX_DRIVER_MTU + MLX5_MAX_CELL_BYTES
+            least <= distance <= MLX5_MAX_DRIVER_MTU_BYTES + MLX5_MAX_CELL_BYTES
         )
         return formula if explained else shown
 
