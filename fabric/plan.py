@@ -14,7 +14,7 @@ from fabric.collect import States
 from fabric.compare import port_differences
 from fabric.devices.base import Change, FileChange, ReadError, Target
 from fabric.devices.registry import expected_qos, module_of, target_of
-from fabric.errors import DeviceError, PaisoarError
+from fabric.errors import AccessError, DeviceError
 from fabric.qos import DeviceQos, Kind, canonical_sha256
 from fabric.site import Site
 
@@ -85,7 +85,7 @@ def make_plan(site: Site, states: States, *, now: datetime | None = None) -> Pla
     for name, state in states.states.items():
         try:
             devices[name] = plan_device(site, state, states.outputs[name])
-        except PaisoarError as error:
+        except AccessError as error:
             unreadable[name] = error.message
     return Plan(
         id=f"{at:%Y%m%d-%H%M}-{secrets.token_hex(2)}",

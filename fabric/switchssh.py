@@ -57,18 +57,21 @@ class SwitchSession:
                 self._cli.send_command(command, expect_string=self._prompt, read_timeout=timeout_s)
             )
 
-    def configure(self, lines: Sequence[str], is_error: Callable[[str], bool]) -> None:
+    def configure(
+        self, lines: Sequence[str], is_error: Callable[[str], bool], *, insist: bool = True
+    ) -> None:
         """Send configuration lines one by one; the first refused one stops.
 
-        Leaves configuration mode in any case. RejectedError names the line,
-        quotes the answer, and ``sent`` on it counts the lines accepted before.
+        Leaves configuration mode in any case. RefusedLineError names the line,
+        quotes the answer and counts the lines taken before it. Without
+        ``insist``, refused lines are passed over.
         """
         with self._answering("enter configuration mode", LINE_TIMEOUT_S):
             self._cli.config_mode()
         try:
             for number, line in enumerate(lines):
                 answer = self._line(line)
-                if is_error(answer):
+                if insist and is_error(answer):
                     raise RefusedLineError(self.device, line.strip(), answer.strip(), number)
         finally:
             with self._answering("leave configuration mode", LINE_TIMEOUT_S):

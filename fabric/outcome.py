@@ -1,0 +1,51 @@
+"""How the change of one device ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast, get_args
+
+OutcomeState = Literal["unchanged", "done", "rolled-back", "untouched", "failed"]
+_STATES = get_args(OutcomeState)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of one device's change, and in ``detail`` why, or what is left.
+
+    - ``unchanged``: it did what it should before we came.
+    - ``done``: changed and verified by reading it back.
+    - ``rolled-back``: the change failed; the device does what it did before.
+    - ``untouched``: nothing was sent, since the run stopped before its turn.
+    - ``failed``: anything else; ``detail`` says what is left on the device.
+
+    ``unreachable`` is set where the cause is that the device did not answer;
+    ``diff`` has the change as people read it.
+    """
+
+    state: OutcomeState
+    detail: str = ""
+    unreachable: bool = False
+    diff: str = ""
+
+    @property
+    def good(self) -> bool:
+        """The device does what it should."""
+        return self.state in ("unchanged", "done")
+
+    def __str__(self) -> str:
+        return f"{self.state}: {self.detail}" if self.detail else self.state
+
+
+def outcome_from_json(data: Mapping[str, Any]) -> Outcome:
+    """The inverse of ``dataclasses.asdict``; ValueError on other data."""
+    state = str(data.get("state"))
+    if state not in _STATES:
+        raise ValueError(f"{state!r} is no outcome of a device")
+    return Outcome(
+        cast(OutcomeState, state),
+        str(data.get("detail", "")),
+        bool(data.get("unreachable", False)),
+        str(data.get("diff", "")),
+    )

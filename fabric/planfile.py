@@ -1,0 +1,138 @@
+"""Plans on disk: ``.paisoar/plans/ID.json``.
+
+A plan file is not trusted. It carries a hash of what it says, every value is
+checked against its type, and ``provision`` works the changes out again from the
+devices themselves: a plan says what was agreed to, it is never a source of
+commands.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from fabric.errors import InputError
+from fabric.plan import SCHEMA, Plan
+from fabric.site import Site
+
+_ID = re.compile(r"\d{8}-\d{4}-[0-9a-f]{4}")
+_ADAPTER = TypeAdapter(Plan)
+
+
+def plans_dir(site: Site) -> Path:
+    """Where the site's plans lie."""
+    return site.state_dir / "plans"
+
+
+def save_plan(site: Site, plan: Plan) -> Path:
+    """Write the plan among the site's plans; returns its path."""
+    path = plans_dir(site) / f"{plan.id}.json"
+    write_plan(path, plan)
+    return path
+
+
+def write_plan(path: Path, plan: Plan) -> None:
+    """Write the plan to this file, whole or not at all; only the user may read it."""
+    body = dataclasses.asdict(plan)
+    document = {"schema": SCHEMA, "sha256": _sha256(body), "plan": body}
+    write_private(path, json.dumps(document, indent=1) + "\n")
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file, whole or not at all, with mode 0600."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def load_plan(site: Site, plan_id: str = "") -> Plan:
+    """The site's plan of this ID, or its latest; InputError where there is none."""
+    if not plan_id:
+        plan_id = _latest(site)
+    if not _ID.fullmatch(plan_id):
+        raise InputError(
+            f"{plan_id!r} is not the ID of a plan; one looks like 20261201-0412-ab12",
+            advice="`paisoar plan` makes one and says its ID.",
+        )
+    return read_plan(plans_dir(site) / f"{plan_id}.json")
+
+
+def _latest(site: Site) -> str:
+    plans = [path for path in plans_dir(site).glob("*.json") if _ID.fullmatch(path.stem)]
+    if not plans:
+        raise InputError(
+            f"there is no plan in {plans_dir(site)}", advice="Make one with `paisoar plan`."
+        )
+    return max(plans, key=lambda path: (path.stat().st_mtime_ns, path.stem)).stem
+
+
+def read_plan(path: Path) -> Plan:
+    """The plan in this file; InputError says what is wrong with the file."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(
+            "there is no such plan", file=path, advice="Make one with `paisoar plan`."
+        ) from None
+    except (OSError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"cannot be read: {error}", file=path) from error
+    except ValueError as error:
+        line = getattr(error, "lineno", None)
+        raise InputError(f"is not JSON: {error}", file=path, line=line) from error
+    if not isinstance(document, dict) or document.keys() != {"schema", "sha256", "plan"}:
+        raise InputError("is not a plan", file=path)
+    if document["schema"] != SCHEMA:
+        raise InputError(
+            f"is of schema {document['schema']!r}; this version reads {SCHEMA!r}",
+            file=path,
+            key="schema",
+            advice="Make a new plan with `paisoar plan`.",
+        )
+    body = document["plan"]
+    if document["sha256"] != _sha256(body):
+        raise InputError(
+            "has been changed since it was written: its hash does not match",
+            file=path,
+            key="sha256",
+            advice="Make a new plan with `paisoar plan`.",
+        )
+    plan = _validated(path, body)
+    for name, device in plan.devices.items():
+        if not name == device.device == device.before.device == device.intended.device:
+            raise InputError("names another device inside", file=path, key=f"plan.devices.{name}")
+    return plan
+
+
+def _validated(path: Path, body: Any) -> Plan:  # noqa: ANN401 - whatever the file holds
+    try:
+        plan = _ADAPTER.validate_json(json.dumps(body), strict=True)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        key = ".".join(str(step) for step in ("plan", *fault["loc"]))
+        raise InputError(fault["msg"], file=path, key=key) from error
+    # Unknown keys are dropped by validation: what is left must be all there was.
+    if _canonical(dataclasses.asdict(plan)) != _canonical(body):
+        raise InputError("holds keys or values that no plan has", file=path, key="plan")
+    return plan
+
+
+def _canonical(body: Any) -> str:  # noqa: ANN401 - JSON
+    return json.dumps(body, sort_keys=True, separators=(",", ":"))
+
+
+def _sha256(body: Any) -> str:  # noqa: ANN401 - JSON
+    return hashlib.sha256(_canonical(body).encode()).hexdigest()

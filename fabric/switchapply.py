@@ -1,0 +1,157 @@
+"""Changing one switch: checkpoint, lines, read-back, and the way back.
+
+Nothing is saved before what was sent has been read back and found right.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fabric.access import Access
+from fabric.compare import differences
+from fabric.devices.base import DeviceModule, ReadError, SafetyNet
+from fabric.errors import DeviceError, RejectedError, UnreachableError
+from fabric.outcome import Outcome
+from fabric.plan import DevicePlan, mismatches
+from fabric.qos import DeviceQos, canonical_sha256
+from fabric.switchssh import EXEC_TIMEOUT_S, RefusedLineError, SwitchSession, switch_session
+
+# A switch whose session broke may be back soon: its own roll-back is worth a wait.
+RECONNECT_ATTEMPTS = 3
+RECONNECT_WAIT_S = 2.0
+
+
+@dataclass(frozen=True)
+class _Switch:
+    plan: DevicePlan
+    access: Access
+    module: DeviceModule
+    net: SafetyNet
+
+    @property
+    def name(self) -> str:
+        return self.plan.device
+
+    def read(self, session: SwitchSession) -> DeviceQos:
+        outputs = {}
+        for command in self.module.read_commands(self.plan.target):
+            answer = session.show(command)
+            if not self.module.is_error(answer):
+                outputs[command] = answer
+        try:
+            return self.module.read(self.plan.target, outputs)
+        except ReadError as error:
+            raise DeviceError(self.name, "understand what it printed", str(error)) from error
+
+    def execute(self, session: SwitchSession, commands: Sequence[str]) -> None:
+        for command in commands:
+            answer = session.show(command, timeout_s=EXEC_TIMEOUT_S)
+            if self.module.is_error(answer):
+                raise RejectedError(self.name, command, answer.strip())
+
+
+def apply_to_switch(
+    plan: DevicePlan, access: Access, module: DeviceModule, run_id: str, *, check: bool = False
+) -> Outcome:
+    """Bring one switch to what its plan intends, or leave it as it was.
+
+    ``check`` changes nothing and says what would be done. Every error of the
+    device ends in an Outcome: none is raised.
+    """
+    switch = _Switch(plan, access, module, module.safety_net(run_id))
+    try:
+        with switch_session(switch.name, access, module.netmiko_type) as session:
+            now = switch.read(session)
+            if canonical_sha256((now,)) != plan.read_sha256:
+                if not mismatches(now, plan.intended):
+                    return Outcome("unchanged")
+                changed = "; ".join(differences(plan.before, now)[:5])
+                return Outcome("failed", f"it has changed since it was planned: {changed}")
+            if plan.change.empty:
+                return Outcome("unchanged")
+            if check:
+                return Outcome("done", "would be changed", diff=plan.change.diff)
+            switch.execute(session, switch.net.prepare)
+            failure = _attempt(switch, session)
+    except UnreachableError as error:
+        return Outcome("failed", f"nothing was sent: {error.message}", unreachable=True)
+    except DeviceError as error:
+        return Outcome("failed", f"nothing was sent: {error.message}")
+    if failure is None:
+        return Outcome("done", diff=plan.change.diff)
+    return failure if isinstance(failure, Outcome) else _undo(switch, failure)
+
+
+def _attempt(switch: _Switch, session: SwitchSession) -> DeviceError | Outcome | None:
+    """Send, read back, save. What went wrong, or None."""
+    plan = switch.plan
+    try:
+        session.configure(plan.change.commands, switch.module.is_error)
+        wrong = mismatches(switch.read(session), plan.intended)
+        if wrong:
+            return DeviceError(switch.name, "read back what was configured", "; ".join(wrong[:5]))
+    except DeviceError as error:
+        return error
+    try:
+        switch.execute(session, switch.net.commit)
+    except DeviceError as error:
+        return Outcome(
+            "failed",
+            f"configured and verified, but not saved: a reboot takes it back: {error.message}",
+            unreachable=isinstance(error, UnreachableError),
+            diff=plan.change.diff,
+        )
+    return None
+
+
+def _undo(switch: _Switch, cause: DeviceError) -> Outcome:
+    """Put back what was there: by the vendor's way first, then line by line."""
+    sent = f", after {cause.sent} lines" if isinstance(cause, RefusedLineError) else ""
+    why = f"{cause.message}{sent}"
+    lost = isinstance(cause, UnreachableError)
+    left: DeviceError | None = None
+    for attempt in range(RECONNECT_ATTEMPTS):
+        if attempt:
+            time.sleep(RECONNECT_WAIT_S)
+        try:
+            with switch_session(
+                switch.name, switch.access, switch.module.netmiko_type, fresh=True
+            ) as session:
+                wrong = _put_back(switch, session)
+        except UnreachableError as error:
+            left = error
+            continue
+        except DeviceError as error:
+            left = error
+            break
+        if not wrong:
+            return Outcome("rolled-back", why, unreachable=lost)
+        return Outcome(
+            "failed", f"{why}; rolling back left: {'; '.join(wrong[:5])}", unreachable=lost
+        )
+    by_hand = "; ".join(switch.net.undo or switch.plan.change.rollback[:3])
+    return Outcome(
+        "failed",
+        f"{why}; it may hold a part of the change, since rolling back failed too: "
+        f"{left.message if left else ''}. By hand: {by_hand}",
+        unreachable=lost,
+    )
+
+
+def _put_back(switch: _Switch, session: SwitchSession) -> list[str]:
+    """What still differs from before after both ways back; empty where nothing does."""
+    # Refused, or none there: the lines below are the other way back.
+    with contextlib.suppress(RejectedError):
+        switch.execute(session, switch.net.undo)
+    now = switch.read(session)
+    if canonical_sha256((now,)) == switch.plan.read_sha256:
+        return []
+    # After half a change, half of the way back has nothing to remove.
+    session.configure(switch.plan.change.rollback, switch.module.is_error, insist=False)
+    now = switch.read(session)
+    if canonical_sha256((now,)) == switch.plan.read_sha256:
+        return []
+    return mismatches(now, switch.plan.before)

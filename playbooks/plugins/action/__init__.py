@@ -1,0 +1,1 @@
+"""Action plugins: they run on the controller, one device each."""
