@@ -6,9 +6,7 @@ certificate can check a check's evidence.
 
 from __future__ import annotations
 
-import hashlib
 import io
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,30 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fabric.counters import CounterSnapshot
-from fabric.qos import DeviceQos
 from validation.traffic import StepMeasure
-
-STATES_FILE = "states.json"
-
-
-def sha256(data: bytes) -> str:
-    """Hex digest of these bytes."""
-    return hashlib.sha256(data).hexdigest()
-
-
-def states_bytes(states: Mapping[str, DeviceQos]) -> bytes:
-    """What every device did, as JSON; :func:`states_from_bytes` reads it back."""
-    facts = {name: states[name].to_json() for name in sorted(states)}
-    return json.dumps(facts, sort_keys=True, indent=1).encode()
-
-
-def states_from_bytes(data: bytes) -> dict[str, DeviceQos]:
-    """The inverse of :func:`states_bytes`; ValueError on anything else."""
-    try:
-        facts = json.loads(data)
-        return {name: DeviceQos.from_json(fact) for name, fact in facts.items()}
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"not the states of devices: {error!r}") from error
 
 
 def traffic_files(steps: Sequence[StepMeasure]) -> dict[str, bytes]:

@@ -21,12 +21,13 @@ from fabric.errors import AccessError
 from fabric.qos import DeviceQos
 from fabric.site import Site
 from validation.criteria import Check, Judge
-from validation.evidence import STATES_FILE, counter_file, states_bytes, traffic_files
+from validation.evidence import counter_file, traffic_files
 from validation.fingerprint import explain, fingerprint
 from validation.observation import Observation
 from validation.probes import probe_for, require_probe
 from validation.readers import Readers, live_readers
 from validation.result import SuiteResult, SuiteStatus, ValidationRun
+from validation.states import STATES_FILE, states_bytes
 from validation.store import Store, file_name, run_dir
 from validation.suites import Suite, select
 from validation.times import Clock, utc_now

@@ -24,9 +24,9 @@ from sqlalchemy.pool import NullPool
 from fabric.errors import InputError, ToolError
 from fabric.site import Site
 from validation.criteria import Check
-from validation.evidence import sha256
 from validation.fingerprint import Fingerprint
 from validation.result import SuiteResult, ValidationRun
+from validation.states import STATES_FILE, sha256
 from validation.times import from_text, to_text
 
 DATABASE_VARIABLE = "PAISOAR_DATABASE_URL"
@@ -217,7 +217,7 @@ def altered_evidence(run: ValidationRun) -> tuple[str, ...]:
 
 def file_name(suite: str, kind: str) -> str:
     """Where a kind of evidence lies within the run's folder; states are the whole run's."""
-    return "states.json" if kind == "states" else f"{suite}.{kind}.parquet"
+    return STATES_FILE if kind == "states" else f"{suite}.{kind}.parquet"
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:

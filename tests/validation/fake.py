@@ -22,7 +22,8 @@ from validation.readers import Readers
 PER_PRIORITY = ("tx_pause_frames", "rx_pause_frames")
 SWITCH_PORT = ("rx_packets", "tx_packets", "rx_discards", "tx_discards", "rx_mtu_drops")
 SWITCH_PORT += ("rx_crc_errors", "link_down_events")
-HOST_PORT = SWITCH_PORT + (
+HOST_PORT = (
+    *SWITCH_PORT,
     "rx_icrc_errors",
     "tx_pause_storm_errors",
     "out_of_sequence",
