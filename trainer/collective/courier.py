@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from trainer.collective.communicator import Communicator
+from trainer.collective.communicator import Communicator, alone
 
 T = TypeVar("T")
 
@@ -67,3 +67,18 @@ class Courier:
     def _run(self) -> None:
         while (work := self._queue.get()) is not None:
             work()
+
+
+_current: list[Courier] = []
+
+
+def set_current(courier: Courier) -> None:
+    """Make ``courier`` the one that this process' optimizers use unless told otherwise."""
+    _current[:] = [courier]
+
+
+def current() -> Courier:
+    """The courier of this process; where no job has set one, that of a job with one rank."""
+    if not _current:
+        set_current(Courier(alone()))
+    return _current[0]

@@ -48,8 +48,11 @@ class Failure:
 class LostPeerError(PeerError):
     """A rank died, stopped, raised, or did not come in time; ``failure`` says which and why."""
 
-    def __init__(self, failure: Failure, *, doing: str = "", advice: str = "") -> None:
-        super().__init__(f"{doing}: {failure}" if doing else str(failure), advice=advice)
+    def __init__(
+        self, failure: Failure, *, doing: str = "", detail: str = "", advice: str = ""
+    ) -> None:
+        what = f"{doing}: {failure}" if doing else str(failure)
+        super().__init__(what + detail, advice=advice)
         self.failure = failure
 
 

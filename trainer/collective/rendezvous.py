@@ -297,7 +297,8 @@ class Rendezvous:
         if message["kind"] in {"MismatchError", "WeightsDifferError"}:
             self.abort(None, str(message["cause"]), kind=str(message["kind"]))
         elif blamed is None:
-            self.abort(member.who.rank, f"failed: {message['cause']}")
+            kind = str(message["kind"])
+            self.abort(member.who.rank, f"failed: {message['cause']}", kind=kind)
         else:
             self.abort(int(blamed) if int(blamed) >= 0 else None, str(message["cause"]))
 

@@ -1,0 +1,176 @@
+"""Checkpoints: folders that are there completely or not at all.
+
+A checkpoint of epoch 7 is ``epoch-00007/``::
+
+    model.weights.h5   Keras' own format: model.load_weights reads it anywhere
+    optimizer.npz      the optimizer's variables in their order
+    meta.json          epoch, step, plan, gate pass, SHA-256 of the two files
+
+It is written under another name, synced, and renamed: a full disk or a kill
+leaves the earlier checkpoints as they were.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fabric.errors import InputError, ToolError
+
+FORMAT = "paisoar/checkpoint/v1"
+KEEP = 3
+_NAME = re.compile(r"epoch-(\d{5})")
+_WEIGHTS, _OPTIMIZER, _META = "model.weights.h5", "optimizer.npz", "meta.json"
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a job stands: epochs done, optimizer steps done."""
+
+    epoch: int
+    step: int
+
+
+def save_checkpoint(
+    folder: Path,
+    model: Any,  # noqa: ANN401 (keras ships no types)
+    optimizer: Any,  # noqa: ANN401
+    position: Position,
+    *,
+    plan: dict[str, Any],
+    gate_pass: dict[str, Any] | None,
+) -> Path:
+    """Write a checkpoint and return its folder; keeps the last few, removes older ones.
+
+    ToolError, with everything earlier still in place, when it cannot be written.
+    """
+    final = folder / f"epoch-{position.epoch:05d}"
+    partial = folder / f".partial-{position.epoch:05d}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        model.save_weights(partial / _WEIGHTS)
+        variables = {
+            f"{number:05d}": variable.numpy() for number, variable in enumerate(optimizer.variables)
+        }
+        np.savez(partial / _OPTIMIZER, **variables)
+        meta = {
+            "format": FORMAT,
+            "epoch": position.epoch,
+            "step": position.step,
+            "plan": plan,
+            "gate_pass": gate_pass,
+            "sha256": {name: _sha256(partial / name) for name in (_WEIGHTS, _OPTIMIZER)},
+        }
+        (partial / _META).write_text(json.dumps(meta, indent=2) + "\n")
+        for name in (_WEIGHTS, _OPTIMIZER, _META):
+            _sync(partial / name)
+        _sync(partial)
+        if final.exists():
+            shutil.rmtree(final)
+        partial.rename(final)
+        _sync(folder)
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise ToolError(
+            f"cannot write the checkpoint {final}: {error.strerror or error}",
+            advice="Earlier checkpoints are intact: make room and resume.",
+        ) from error
+    for old in _all(folder)[:-KEEP]:
+        shutil.rmtree(old, ignore_errors=True)
+    return final
+
+
+def latest_checkpoint(folder: Path) -> Path:
+    """The newest complete checkpoint; InputError when there is none."""
+    found = _all(folder)
+    if not found:
+        raise InputError(
+            "there is no checkpoint to resume from", file=folder, advice="Start without resume."
+        )
+    return found[-1]
+
+
+def read_meta(checkpoint: Path) -> dict[str, Any]:
+    """What ``meta.json`` says; InputError when it is damaged, or not ours."""
+    path = checkpoint / _META
+    try:
+        meta = json.loads(path.read_text())
+        known = meta["format"] == FORMAT and isinstance(meta["plan"], dict)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"cannot be read: {error!r}", file=path) from error
+    if not known:
+        raise InputError(f"is of format {meta['format']!r}, not {FORMAT}", file=path)
+    return dict(meta)
+
+
+def check_plan(checkpoint: Path, plan: dict[str, Any]) -> None:
+    """InputError unless the job continues what was saved; only ``epochs`` may differ."""
+    saved = read_meta(checkpoint)["plan"]
+    differing = [
+        f"{key} {saved.get(key)} (now {plan.get(key)})"
+        for key in sorted(saved.keys() | plan.keys())
+        if key != "epochs" and saved.get(key) != plan.get(key)
+    ]
+    if differing:
+        raise InputError(
+            f"was made with other settings: {', '.join(differing)}",
+            file=checkpoint,
+            advice="Resume with the same settings, or use another checkpoint folder.",
+        )
+
+
+def load_checkpoint(checkpoint: Path, model: Any, optimizer: Any) -> Position:  # noqa: ANN401
+    """Put a checkpoint's values into the model and the built optimizer.
+
+    InputError when a file is damaged or does not fit.
+    """
+    meta = read_meta(checkpoint)
+    for name, expected in meta["sha256"].items():
+        path = checkpoint / name
+        if not path.is_file() or _sha256(path) != expected:
+            raise InputError(
+                "is damaged: its SHA-256 is not what meta.json says",
+                file=path,
+                advice="Remove this checkpoint's folder and resume from the one before.",
+            )
+    model.load_weights(checkpoint / _WEIGHTS)
+    with np.load(checkpoint / _OPTIMIZER) as saved:
+        values = [saved[name] for name in sorted(saved.files)]
+    if len(values) != len(optimizer.variables):
+        raise InputError(
+            f"holds {len(values)} optimizer variables, this optimizer has "
+            f"{len(optimizer.variables)}",
+            file=checkpoint / _OPTIMIZER,
+        )
+    for variable, value in zip(optimizer.variables, values, strict=True):
+        variable.assign(value)
+    return Position(int(meta["epoch"]), int(meta["step"]))
+
+
+def _all(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sync(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,137 @@
+"""``train``: the way into the trainer, open only with a pass of the certificate gate."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fabric.errors import GateRefusedError, InputError
+from trainer.checkpoint import check_plan, latest_checkpoint
+from trainer.collective.communicator import TransportName
+from trainer.collective.rendezvous import SlowRank
+from trainer.orders import JobOrders
+from trainer.spec import EpochRecord, Progress, TrainingPlan
+from trainer.supervise import run_ranks
+from validation.gate import GatePass
+
+__all__ = ["EpochRecord", "JobSpec", "Progress", "TrainResult", "TrainingPlan", "train"]
+
+PROGRAM = "trainer.job:run"
+
+
+@dataclass(frozen=True)
+class JobSpec:
+    """A job for :func:`trainer.launch.train`.
+
+    ``gate_pass`` proves that the certificate gate has admitted it.
+    ``checkpoint_folder`` gets a checkpoint after every epoch; with ``resume``
+    training goes on from the latest one there. ``patience_s`` is how long
+    ranks wait for one that does not come.
+    """
+
+    gate_pass: GatePass
+    plan: TrainingPlan = field(default_factory=TrainingPlan)
+    transport: TransportName = "auto"
+    checkpoint_folder: Path | None = None
+    resume: bool = False
+    patience_s: float = 60.0
+    check_every: int = 100
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """How a job ended.
+
+    ``accuracy`` is on the test images. ``weights_digest`` is SHA-256 over the
+    model's weights on rank 0; ``weights_identical`` says that all ranks had
+    the same. ``seconds`` is wall time with starting and ending,
+    ``images_per_s`` counts training alone, over all ranks.
+    """
+
+    accuracy: float
+    weights_identical: bool
+    weights_digest: str
+    history: tuple[EpochRecord, ...]
+    checkpoint: Path | None
+    seconds: float
+    images_per_s: float
+    transport: str
+    ranks: int
+    resumed_after_epoch: int
+    gate_pass: GatePass
+
+
+def train(job: JobSpec, on_event: Callable[[Progress], None] | None = None) -> TrainResult:
+    """Train, with a process a rank on this host, and return how it went.
+
+    ``on_event`` is called in this thread. GateRefusedError without a pass of
+    the gate; InputError for settings that cannot work; PeerError when a rank
+    is lost. However it ends, no process and no shared memory is left.
+    """
+    if not isinstance(job.gate_pass, GatePass):
+        raise GateRefusedError(
+            "training starts only with a pass of the certificate gate",
+            reason="no-gate-pass",
+            advice="Certify the fabric (paisoar certify), then start with paisoar train.",
+        )
+    return _train(job, on_event)
+
+
+def plain(gate_pass: GatePass) -> dict[str, Any]:
+    """The pass as plain JSON values, as checkpoints keep it."""
+    return dict(json.loads(json.dumps(asdict(gate_pass), default=str)))
+
+
+def _train(job: JobSpec, on_event: Callable[[Progress], None] | None) -> TrainResult:
+    began = time.monotonic()
+    plan = job.plan
+    if job.resume:
+        if job.checkpoint_folder is None:
+            raise InputError("resuming needs a checkpoint folder", key="checkpoint_folder")
+        check_plan(latest_checkpoint(job.checkpoint_folder), asdict(plan))
+    orders = JobOrders(
+        plan, job.checkpoint_folder, job.resume, job.check_every, plain(job.gate_pass)
+    )
+
+    def tell(progress: Progress) -> None:
+        if on_event:
+            on_event(progress)
+
+    def tell_slow(slow: SlowRank) -> None:
+        message = f"{slow.who} keeps the others waiting for {slow.seconds:.1f} s, at {slow.doing}"
+        tell(Progress("slow", slow.who.rank, message=message))
+
+    tell(Progress("start", -1, message=f"starting {plan.ranks} ranks"))
+    outcome = run_ranks(
+        PROGRAM,
+        orders.payload(),
+        ranks=plan.ranks,
+        transport=job.transport,
+        patience_s=job.patience_s,
+        on_event=lambda _, value: tell(Progress(**value)),
+        on_slow=tell_slow,
+    )
+    for rank, lines in enumerate(outcome.printed):
+        for line in lines:
+            tell(Progress("note", rank, message=line))
+    first = outcome.results[0]
+    checkpoint = first["checkpoint"]
+    if checkpoint is None and job.resume and job.checkpoint_folder is not None:
+        checkpoint = latest_checkpoint(job.checkpoint_folder)
+    return TrainResult(
+        accuracy=first["accuracy"],
+        weights_identical=len({result["digest"] for result in outcome.results}) == 1,
+        weights_digest=first["digest"],
+        history=tuple(EpochRecord(**record) for record in first["history"]),
+        checkpoint=Path(checkpoint) if checkpoint else None,
+        seconds=time.monotonic() - began,
+        images_per_s=first["images_per_s"],
+        transport=first["transport"],
+        ranks=plan.ranks,
+        resumed_after_epoch=first["resumed_after_epoch"],
+        gate_pass=job.gate_pass,
+    )

@@ -1,0 +1,294 @@
+"""``ReplicatedVarsOptimizer``: what a single-machine program adds to train on many ranks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.ops import control_flow_util
+
+from fabric.errors import InputError, PaisoarError
+from trainer.collective.courier import Courier, current
+from trainer.collective.fusion import (
+    BUCKET_BYTES,
+    FIRST_BUCKET_BYTES,
+    BucketLine,
+    Gradient,
+    plan_buckets,
+)
+from trainer.replication import agree_on, broadcast_variables, check_equal
+
+CHECK_EVERY_STEPS = 100
+
+
+@keras.saving.register_keras_serializable(package="paisoar")
+class ReplicatedVarsOptimizer(keras.optimizers.Optimizer):  # type: ignore[misc]
+    """Wraps any Keras 3 optimizer so that all ranks hold the same variables.
+
+    Before the first step the variables are overwritten with rank 0's; in every
+    step gradients are averaged over the ranks before the wrapped optimizer
+    sees them (so its clipping, decay and accumulation act on the average);
+    every ``check_every`` steps, and at the end of ``model.fit``, the ranks
+    compare their weights (0: never).
+
+    Works in ``model.fit`` and in custom loops, with ``apply`` and
+    ``apply_gradients``. In a custom loop without ``tf.function`` call
+    ``build(model.trainable_variables)`` before the first step. For fp16 put
+    the loss scaling inside: ``ReplicatedVarsOptimizer(LossScaleOptimizer(x))``.
+
+    Gradients travel in buckets of ``bucket_bytes`` in reverse layer order,
+    each as soon as it is complete. ``courier`` defaults to the job's own.
+    """
+
+    def __init__(
+        self,
+        optimizer: Any,  # noqa: ANN401 (keras ships no types)
+        *,
+        courier: Courier | None = None,
+        check_every: int = CHECK_EVERY_STEPS,
+        bucket_bytes: int = BUCKET_BYTES,
+        first_bucket_bytes: int = FIRST_BUCKET_BYTES,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(learning_rate=0.0, name=name or "replicated_vars")
+        self.inner_optimizer = optimizer
+        self.check_every = check_every
+        self._bucket_bytes = bucket_bytes
+        self._first_bucket_bytes = first_bucket_bytes
+        self._transfer = _Transfer(
+            courier or current(), bucket_bytes=bucket_bytes, first_bytes=first_bucket_bytes
+        )
+
+    @property
+    def failure(self) -> PaisoarError | None:
+        """Why communication failed. TensorFlow wraps what is raised inside a graph: look here."""
+        return self._transfer.courier.communicator.failure
+
+    def build(self, variables: Iterable[Any]) -> None:
+        """Create the optimizer's variables and overwrite all with rank 0's.
+
+        MismatchError when the ranks have different variables.
+        """
+        self._build(list(variables))
+
+    def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
+        """Average the gradients over the ranks and let the wrapped optimizer apply them."""
+        _refuse_unfit_graph()
+        gradients = list(grads)
+        if not gradients:
+            return
+        if trainable_variables is None:
+            variables = list(self.inner_optimizer._trainable_variables)
+        else:
+            variables = list(trainable_variables)
+        if not self.built and self._build(variables) and tf.executing_eagerly():
+            raise InputError(
+                "the gradients of the first step were computed before all ranks had rank 0's "
+                "weights",
+                advice="Call optimizer.build(model.trainable_variables) before the loop.",
+            )
+        averaged = self._transfer.average(gradients, variables)
+        self.inner_optimizer.apply(averaged, variables)
+        self._check_when_due(variables)
+
+    def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Any]]) -> Any:  # noqa: ANN401
+        """See ``apply``; returns the count of iterations."""
+        gradients, variables = zip(*grads_and_vars, strict=True)
+        self.apply(gradients, variables)
+        return self.iterations
+
+    def check_weights(self, variables: Iterable[Any] | None = None) -> None:
+        """WeightsDifferError unless all ranks hold the same weights; every rank must call it."""
+        chosen = self.inner_optimizer._trainable_variables if variables is None else variables
+        values = [np.asarray(_tensor(variable)) for variable in chosen]
+        step = self._transfer.step
+        self._transfer.courier.call(lambda c: check_equal(c, values, f"step {step}, check"))
+
+    def finalize_variable_values(self, var_list: Sequence[Any]) -> None:
+        """The end of ``model.fit``: the wrapped optimizer's last word, then the weights' check."""
+        self.inner_optimizer.finalize_variable_values(var_list)
+        if self.check_every:
+            self.check_weights(var_list)
+
+    @property
+    def variables(self) -> list[Any]:
+        """The wrapped optimizer's variables; there are no others to save."""
+        return list(self.inner_optimizer.variables)
+
+    @property
+    def iterations(self) -> Any:  # noqa: ANN401
+        """The wrapped optimizer's count of steps."""
+        return self.inner_optimizer.iterations
+
+    @property
+    def learning_rate(self) -> Any:  # noqa: ANN401
+        """The wrapped optimizer's rate now."""
+        return self.inner_optimizer.learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, learning_rate: Any) -> None:  # noqa: ANN401
+        self.inner_optimizer.learning_rate = learning_rate
+
+    def scale_loss(self, loss: Any) -> Any:  # noqa: ANN401
+        """The wrapped optimizer's loss scaling."""
+        return self.inner_optimizer.scale_loss(loss)
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments to make it again; a courier is found anew."""
+        return {
+            "optimizer": keras.saving.serialize_keras_object(self.inner_optimizer),
+            "check_every": self.check_every,
+            "bucket_bytes": self._bucket_bytes,
+            "first_bucket_bytes": self._first_bucket_bytes,
+            "name": self.name,
+        }
+
+    @classmethod
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None
+    ) -> ReplicatedVarsOptimizer:
+        """Make it again from :meth:`get_config`."""
+        inner = keras.saving.deserialize_keras_object(
+            config.pop("optimizer"), custom_objects=custom_objects
+        )
+        return cls(inner, **config)
+
+    def _build(self, variables: list[Any]) -> bool:
+        """Build once; True if any rank's variables were changed by it."""
+        if self.built:
+            return False
+        # Also while a tf.function is traced: what it reads later must be rank 0's.
+        with tf.init_scope():
+            if not self.inner_optimizer.built:
+                self.inner_optimizer.build(variables)
+            agree_on(self._transfer.courier, [describe(variable) for variable in variables])
+            changed = broadcast_variables(
+                self._transfer.courier, [*variables, *self.inner_optimizer.variables]
+            )
+            super().build(variables)
+        return changed
+
+    def _check_when_due(self, variables: Sequence[Any]) -> None:
+        if not self.check_every or self._transfer.courier.communicator.size == 1:
+            return
+        courier, transfer = self._transfer.courier, self._transfer
+
+        def due() -> np.bool_:
+            return np.bool_(transfer.step % self.check_every == 0)
+
+        def check(*values: np.ndarray) -> None:
+            doing = f"step {transfer.step}, check"
+            courier.call(lambda c: check_equal(c, values, doing))
+
+        def run() -> Any:  # noqa: ANN401
+            inputs = [tf.convert_to_tensor(_tensor(variable)) for variable in variables]
+            tf.numpy_function(check, inputs, [], stateful=True)
+            return tf.constant(True)
+
+        tf.cond(tf.numpy_function(due, [], tf.bool), run, lambda: tf.constant(False))
+
+
+class _Transfer:
+    """Gradients in, averages out; its functions run in TensorFlow's graph, in creation order."""
+
+    def __init__(self, courier: Courier, *, bucket_bytes: int, first_bytes: int) -> None:
+        self.courier = courier
+        self.step = 0
+        self._bucket_bytes = bucket_bytes
+        self._first_bytes = first_bytes
+        self._lines: dict[tuple[Gradient, ...], list[BucketLine]] = {}
+
+    def average(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
+        """The gradients averaged over all ranks; a None (no gradient) stays None."""
+        size = self.courier.communicator.size
+        averaged = list(gradients)
+        present = [i for i, gradient in enumerate(gradients) if gradient is not None]
+        if size == 1 or not present:
+            self.step += 1
+            return averaged
+        dense = [tf.convert_to_tensor(gradients[i]) for i in present]
+        described = tuple(
+            describe(variables[i], gradient.dtype.as_numpy_dtype)
+            for i, gradient in zip(present, dense, strict=True)
+        )
+        lines = self._lines_for(described)
+        # Stateful functions run in the order in which they are made: on every
+        # rank the posts go out in the same order, last layers first.
+        for number, line in enumerate(lines):
+            inputs = [dense[i] for i in line.bucket.members]
+            tf.numpy_function(partial(self._post, line, number == 0), inputs, [], stateful=True)
+        fresh: list[Any] = []
+        for line in lines:
+            dtype = tf.as_dtype(line.bucket.dtype)
+            members = line.bucket.members
+            sums = tf.numpy_function(line.wait, [], [dtype] * len(members), stateful=True)
+            for member, total in zip(members, sums, strict=True):
+                shaped = tf.ensure_shape(total, described[member].shape)
+                # The sums lie in the bucket, and an assigned tensor is not copied:
+                # only the quotient, which is new memory, may reach the optimizer.
+                quotient = shaped / tf.cast(size, dtype)
+                averaged[present[member]] = quotient
+                fresh.append(quotient)
+        with tf.control_dependencies(fresh):
+            tf.numpy_function(partial(_release, lines), [], [], stateful=True)
+        return averaged
+
+    def _post(self, line: BucketLine, first: bool, *gradients: np.ndarray) -> None:
+        if first:
+            self.step += 1
+        line.post(gradients, self.step)
+
+    def _lines_for(self, described: tuple[Gradient, ...]) -> list[BucketLine]:
+        """The buckets for these gradients; a function traced again uses the same ones."""
+        if described not in self._lines:
+            buckets = plan_buckets(
+                described, first_bytes=self._first_bytes, bucket_bytes=self._bucket_bytes
+            )
+            self._lines[described] = [
+                BucketLine(self.courier, bucket, [described[i].shape for i in bucket.members])
+                for bucket in buckets
+            ]
+        return self._lines[described]
+
+
+def describe(variable: Any, dtype: Any = None) -> Gradient:  # noqa: ANN401
+    """A variable as ranks compare it. Keras' running numbers in names are left out."""
+    name = getattr(variable, "path", None) or variable.name
+    plain = re.sub(r"_\d+(?=/|:|$)", "", name).split("/")
+    shape = tuple(int(size) for size in variable.shape)
+    element = tf.as_dtype(variable.dtype).as_numpy_dtype if dtype is None else dtype
+    return Gradient("/".join(plain[-2:]), shape, np.dtype(element))
+
+
+def _release(lines: Sequence[BucketLine]) -> None:
+    for line in lines:
+        line.release()
+
+
+def _tensor(variable: Any) -> Any:  # noqa: ANN401
+    return variable.value if isinstance(variable, keras.Variable) else variable
+
+
+def _refuse_unfit_graph() -> None:
+    """InputError inside a graph in which communication cannot work."""
+    graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+    if graph is None:
+        return
+    if control_flow_util.GraphOrParentsInXlaContext(graph):
+        raise InputError(
+            "ReplicatedVarsOptimizer cannot work in a function compiled by XLA: "
+            "gradients leave the graph on their way to the other ranks",
+            advice="Pass jit_compile=False to model.compile or tf.function.",
+        )
+    if type(graph).__name__ in {"CondBranchFuncGraph", "WhileCondFuncGraph"}:
+        raise InputError(
+            "ReplicatedVarsOptimizer was called in a branch that only some ranks may take "
+            "(Keras' LossScaleOptimizer around it does that)",
+            advice="Wrap the other way round, ReplicatedVarsOptimizer(LossScaleOptimizer(...)), "
+            "and pass auto_scale_loss=False to model.compile.",
+        )
