@@ -35,3 +35,6 @@ class EmulatedDevice(Protocol):
 
     def save(self) -> None:
         """Write what must survive a restart of the twin."""
+
+    def close(self) -> None:
+        """End what the device still runs; its kept state stays."""

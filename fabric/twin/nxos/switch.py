@@ -115,6 +115,10 @@ class EmulatedSwitch:
         self._stored.running = running_config(self.config)
         write_stored(self.folder, self._stored)
 
+    def close(self) -> None:
+        """A switch runs nothing of its own: write what is pending."""
+        self.save()
+
     def save_startup(self) -> None:
         """``copy running-config startup-config``."""
         self._stored.startup = running_config(self.config)

@@ -141,10 +141,10 @@ class _Shell:
     def _question(self, line: str, position: int) -> tuple[str, int] | bool:
         if position != len(line):
             return False
-        self.process.stdout.write("?\n")
-        for word in self.cli.help(line) or ["% Unrecognized command"]:
-            self.process.stdout.write(f"  {word}\n")
-        self.process.stdout.write(self.cli.prompt)
+        words = self.cli.help(line) or ["% Unrecognized command"]
+        # In one piece: the editor takes the input line away around each write.
+        listing = "".join(f"  {word}\n" for word in words)
+        self.process.stdout.write(f"{line}?\n{listing}{self.cli.prompt}")
         return line, len(line)
 
     def _control_z(self, _line: str, _position: int) -> tuple[str, int] | bool:
