@@ -17,11 +17,11 @@ from fabric.access import Access, access_to
 from fabric.counters import CounterSnapshot
 from fabric.devices.base import DeviceModule, ReadError, Target
 from fabric.devices.registry import module_of, target_of
-from fabric.errors import DeviceError, DevicesError, PaisoarError
+from fabric.errors import DeviceError, DevicesError, PaisoarError, UnreachableError
 from fabric.hostssh import Answer, run_on_host
 from fabric.qos import DeviceQos
 from fabric.site import Site
-from fabric.switchssh import switch_session
+from fabric.switchssh import SwitchSession, switch_session
 
 SWITCHES_AT_ONCE = 16
 
@@ -216,14 +216,25 @@ def _gather(
 def _read_switch(
     device: str, access: Access, module: DeviceModule, commands: Sequence[str]
 ) -> Reading:
+    session: SwitchSession | None = None
+    try:
+        with switch_session(device, access, module.netmiko_type) as session:
+            return _show_all(session, module, commands)
+    except UnreachableError:
+        if session is None or not session.kept:
+            raise
+    with switch_session(device, access, module.netmiko_type, fresh=True) as session:
+        return _show_all(session, module, commands)
+
+
+def _show_all(session: SwitchSession, module: DeviceModule, commands: Sequence[str]) -> Reading:
     reading = Reading({})
-    with switch_session(device, access, module.netmiko_type) as session:
-        for command in commands:
-            answer = session.show(command)
-            if module.is_error(answer):
-                reading.refused[command] = answer.strip()
-            else:
-                reading.outputs[command] = answer
+    for command in commands:
+        answer = session.show(command)
+        if module.is_error(answer):
+            reading.refused[command] = answer.strip()
+        else:
+            reading.outputs[command] = answer
     return reading
 
 

@@ -190,7 +190,9 @@ async def _connect(device: str, access: Access) -> asyncssh.SSHClientConnection:
             device, doing, f"no answer within {CONNECT_TIMEOUT_S:g} s"
         ) from error
     except (OSError, asyncssh.Error) as error:
-        raise UnreachableError(device, doing, str(error) or type(error).__name__) from error
+        errno = error.errno if isinstance(error, OSError) else None
+        text = os.strerror(errno) if errno and errno > 0 else str(error)
+        raise UnreachableError(device, doing, text or type(error).__name__) from error
     except ValueError as error:
         # asyncssh raises ValueError subclasses for key files it cannot use.
         raise UnreachableError(

@@ -20,14 +20,12 @@ class Outcome:
     - ``untouched``: nothing was sent, since the run stopped before its turn.
     - ``failed``: anything else; ``detail`` says what is left on the device.
 
-    ``unreachable`` is set where the cause is that the device did not answer;
-    ``diff`` has the change as people read it.
+    ``unreachable`` is set where the cause is that the device did not answer.
     """
 
     state: OutcomeState
     detail: str = ""
     unreachable: bool = False
-    diff: str = ""
 
     @property
     def good(self) -> bool:
@@ -47,5 +45,4 @@ def outcome_from_json(data: Mapping[str, Any]) -> Outcome:
         cast(OutcomeState, state),
         str(data.get("detail", "")),
         bool(data.get("unreachable", False)),
-        str(data.get("diff", "")),
     )

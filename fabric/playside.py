@@ -108,7 +108,7 @@ def verify_host(
     if expect == "intended":
         if wrong:
             return Outcome("failed", f"it does not do what was configured: {found}")
-        return Outcome("done", diff=order.change.diff)
+        return Outcome("done")
     if wrong:
         return Outcome("failed", f"{cause}; rolling back left: {found}")
     return Outcome("rolled-back", cause)

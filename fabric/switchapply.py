@@ -73,7 +73,7 @@ def apply_to_switch(
             if plan.change.empty:
                 return Outcome("unchanged")
             if check:
-                return Outcome("done", "would be changed", diff=plan.change.diff)
+                return Outcome("done", "would be changed")
             switch.execute(session, switch.net.prepare)
             failure = _attempt(switch, session)
     except UnreachableError as error:
@@ -81,7 +81,7 @@ def apply_to_switch(
     except DeviceError as error:
         return Outcome("failed", f"nothing was sent: {error.message}")
     if failure is None:
-        return Outcome("done", diff=plan.change.diff)
+        return Outcome("done")
     return failure if isinstance(failure, Outcome) else _undo(switch, failure)
 
 
@@ -102,7 +102,6 @@ def _attempt(switch: _Switch, session: SwitchSession) -> DeviceError | Outcome |
             "failed",
             f"configured and verified, but not saved: a reboot takes it back: {error.message}",
             unreachable=isinstance(error, UnreachableError),
-            diff=plan.change.diff,
         )
     return None
 

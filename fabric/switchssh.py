@@ -16,12 +16,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import netmiko
+from netmiko.channel import SSHChannel
 from netmiko.exceptions import (
     NetmikoAuthenticationException,
     NetmikoBaseException,
     ReadTimeout,
 )
 from paramiko import SSHException
+from paramiko.ssh_exception import NoValidConnectionsError
 
 from fabric.access import Access
 from fabric.errors import RejectedError, UnreachableError
@@ -39,13 +41,16 @@ class SwitchSession:
     """One logged-in CLI session. Not for two threads at once.
 
     Every method raises UnreachableError when the session breaks or falls silent;
-    ``doing`` names the command.
+    ``doing`` names the command. ``kept`` says that it was idle for some time: it
+    may have died meanwhile without the switch being gone.
     """
 
     def __init__(self, device: str, access: Access, netmiko_type: str) -> None:
         self.device = device
         self._access = access
         self._cli = _log_in(device, access, netmiko_type)
+        self._cli.channel = _LiveChannel(self._cli.remote_conn, self._cli.encoding)
+        self.kept = False
         name = re.escape(str(self._cli.base_prompt))
         # The prompt alone on the last line; configuration modes in brackets.
         self._prompt = rf"(?:^|[\r\n]){name}(?:\([^)\r\n]*\))?[>#] ?\s*$"
@@ -119,6 +124,16 @@ class SwitchSession:
             self._cli.paramiko_cleanup()
 
 
+class _LiveChannel(SSHChannel):  # type: ignore[misc] # netmiko has no types
+    """Netmiko's channel, which takes a closed one for silence and waits on; this one says so."""
+
+    def read_channel(self) -> str:
+        text = str(super().read_channel())
+        if not text and self.remote_conn.closed:
+            raise EOFError("the switch closed the connection")
+        return text
+
+
 class RefusedLineError(RejectedError):
     """A configuration line that the switch refused; ``sent`` lines were taken before it."""
 
@@ -172,8 +187,10 @@ def _log_in(device: str, access: Access, netmiko_type: str) -> Any:  # noqa: ANN
                 f"its host key is not the one in {access.known_hosts}",
                 advice="Find out why before you accept a new key.",
             ) from error
+        if isinstance(cause, NoValidConnectionsError):
+            cause = next(iter(cause.errors.values()))
         if isinstance(cause, OSError):
-            text = str(cause) or type(cause).__name__
+            text = cause.strerror or str(cause) or type(cause).__name__
         raise UnreachableError(device, doing, _first_line(text)) from error
 
 
@@ -216,6 +233,7 @@ def switch_session(
             kept = idle.pop()
             if kept.alive and not fresh:
                 session = kept
+                session.kept = True
             else:
                 kept.close()
     if session is None:

@@ -8,7 +8,7 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 
 from fabric.errors import PaisoarError
-from fabric.playside import change_switch
+from fabric.playside import change_switch, order_of
 
 DOCUMENTATION = r"""
 ---
@@ -63,9 +63,10 @@ class ActionModule(ActionBase):  # type: ignore[misc] # ansible has no types
         result: dict[str, Any] = super().run(tmp, task_vars)
         variables = task_vars or {}
         args = self._task.args
+        device = str(variables["inventory_hostname"])
         try:
             outcome = change_switch(
-                str(variables["inventory_hostname"]),
+                device,
                 variables,
                 str(args["plan"]),
                 str(args["run"]),
@@ -80,6 +81,7 @@ class ActionModule(ActionBase):  # type: ignore[misc] # ansible has no types
             "outcome": dataclasses.asdict(outcome),
             "msg": str(outcome),
         }
-        if self._task.diff and outcome.diff:
-            result["diff"] = {"prepared": outcome.diff + "\n"}
+        if self._task.diff and outcome.state == "done":
+            diff = order_of(str(args["plan"]), device).change.diff
+            result["diff"] = {"prepared": diff + "\n"}
         return result
