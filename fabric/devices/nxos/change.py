@@ -59,6 +59,9 @@ _OFF = tuple(
     for direction in ("receive", "send")
 )
 
+# Sections that are the switch's; only lines in them are ours.
+_PLACES = ("interface ", "system qos")
+
 _SYSTEM, _INTERFACE = 4, 5
 _RANK = (
     ("no policy-map", 8),
@@ -88,11 +91,26 @@ def change(device: str, running: Sequence[Section], intended: Sequence[Section])
             )
     before = owned(running, intended)
     after = adopt(running, intended)
+    places = [s.text for s in (*before, *after) if s.text.startswith(_PLACES)]
+    before, after = _with_places(before, places), _with_places(after, places)
     return Change(
         diff="".join(f"{line}\n" for line in _diff(before, after)),
         commands=tuple(_commands(before, after, undo=False)),
         rollback=tuple(_commands(after, before, undo=True)),
     )
+
+
+def _with_places(sections: Sequence[Section], places: Iterable[str]) -> list[Section]:
+    """The sections, and an empty one for each place that they lack.
+
+    Without it a place that is ours on one side only would differ as a whole, and
+    be removed as a whole: ``no interface Ethernet1/1``.
+    """
+    found = list(sections)
+    for text in dict.fromkeys(places):
+        if find(found, text) is None:
+            found.append(Section(text))
+    return found
 
 
 def _commands(before: Sequence[Section], after: Sequence[Section], *, undo: bool) -> Iterator[str]:
@@ -118,8 +136,18 @@ def _rank(text: str, *, undo: bool) -> int:
 
 def _flat(node: Any, depth: int) -> Iterator[str]:  # noqa: ANN401 - an untyped HConfigChild
     yield "  " * depth + node.text
-    for child in node.children:
+    for child in sorted(node.children, key=lambda child: _turn(child.text)):
         yield from _flat(child, depth + 1)
+
+
+def _turn(text: str) -> int:
+    """What goes comes first, then what is switched off.
+
+    PFC and link-level pause exclude each other.
+    """
+    if text.startswith("no "):
+        return 0
+    return 1 if text.endswith((" off", " auto")) else 2
 
 
 def _diff(before: Iterable[Section], after: Sequence[Section], depth: int = 0) -> Iterator[str]:

@@ -63,6 +63,8 @@ def require_expressible(intended: DeviceQos) -> None:
             raise _cannot(where, f"trust {port.trust}; PAISoar classifies by DSCP")
         if port.priority_to_class != tuple(range(PRIORITY_COUNT)):
             raise _cannot(where, "map a priority to another queue: qos-group is both")
+        if port.link_pause and port.pfc_priorities:
+            raise _cannot(where, "pause the link and single priorities of it")
     pauses = {port.pfc_priorities for port in intended.ports if port.pfc_priorities}
     if len(pauses) > 1:
         raise _cannot(intended.device, "pause other priorities on other ports")

@@ -51,22 +51,25 @@ def owned(running: Sequence[Section], intended: Sequence[Section]) -> list[Secti
 def adopt(running: Sequence[Section], intended: Sequence[Section]) -> list[Section]:
     """The intended sections, with forms of the running lines that say as much.
 
-    ``mode on send-tlv`` is on and also tells the peer so.
+    ``mode on send-tlv`` is on and also tells the peer so; ``no-stats`` only
+    leaves a policy's counters out.
     """
     adopted = []
     for section in intended:
         now = find(running, section.text)
-        if now is not None and section.text.startswith("interface "):
-            forms = {"priority-flow-control mode on": "priority-flow-control mode on send-tlv"}
-            section = Section(  # noqa: PLW2901 - the adopted form takes its place
-                section.text,
-                [
-                    now.child(forms.get(child.text, child.text)) or child
-                    for child in section.children
-                ],
-            )
-        adopted.append(section)
+        if now is None or not section.text.startswith("interface "):
+            adopted.append(section)
+            continue
+        lines = [_form_in_use(now, child) for child in section.children]
+        adopted.append(Section(section.text, lines))
     return adopted
+
+
+def _form_in_use(now: Section, line: Section) -> Section:
+    for suffix in (" send-tlv", " no-stats"):
+        if (found := now.child(line.text + suffix)) is not None:
+            return found
+    return line
 
 
 def _is_ours(section: Section, child: Section) -> bool:
