@@ -57,7 +57,7 @@ class Facts:
         """Why a path is not shown, in words."""
         complaint = dump.complaint(path)
         if complaint == MISSING:
-            return f"the driver offers no {path}"
+            return f"there is no {path}"
         return f"{path}: {complaint}" if complaint else f"{path} is not shown"
 
 
