@@ -38,7 +38,7 @@ def check(running: str, intended) -> str:
     return to_text(after)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(switches(PORTS))
 def test_a_bare_switch_becomes_what_is_intended_and_back(state):
     check(BARE, state)
@@ -72,7 +72,7 @@ def test_a_switch_in_use_keeps_every_line_that_is_not_ours(state):
     assert find(found, "system qos").child("service-policy type queuing output QOS_EGRESS_PORT")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     state=switches(PORTS),
     edits=st.lists(st.tuples(st.integers(0, 300), st.sampled_from(["drop", "add"])), max_size=6),
