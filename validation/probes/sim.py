@@ -109,6 +109,7 @@ def _measure(step: Step, shapes: Sequence[Stream], result: SimResult) -> StepMea
         flows=tuple(flows),
         queues=queues,
         traffic_us=step.duration_us,
-        sample_us=step.sample_us,
+        # The engine takes fewer samples where a series would get too long.
+        sample_us=result.options.sample_us,
         notes=result.notes,
     )
