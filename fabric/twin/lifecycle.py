@@ -268,10 +268,13 @@ def _daemon_pid(site: Site) -> int | None:
 def _ended(pid: int, timeout_s: float) -> bool:
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
-        # As our own child it stays a zombie until somebody waits for it.
+        # As our own child it stays a zombie until we wait for it.
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
-        if not psutil.pid_exists(pid):
+        try:
+            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
             return True
         time.sleep(0.02)
     return False
