@@ -9,13 +9,14 @@ the same number of steps, and a resumed job continues in the same order.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import load_digits
 
-from fabric.errors import InputError
+from fabric.errors import InputError, ToolError
 
 TEST_SHARE = 0.2
 IMAGE_SHAPE = (8, 8, 1)
@@ -43,13 +44,32 @@ class Dataset:
 
 def digits(seed: int) -> Dataset:
     """scikit-learn's 1797 handwritten digits (UCI, 8x8), a fifth of them for the test."""
-    bunch = load_digits()
-    images = (bunch.images / 16.0).astype(np.float32)[..., np.newaxis]
-    labels = bunch.target.astype(np.int32)
+    pixels, labels = _read_digits()
+    images = (pixels / 16.0).astype(np.float32).reshape(-1, *IMAGE_SHAPE)
     order = np.random.default_rng([seed, 0]).permutation(len(labels))
     cut = round(len(labels) * TEST_SHARE)
     test, train = order[:cut], order[cut:]
     return Dataset(Examples(images[train], labels[train]), Examples(images[test], labels[test]))
+
+
+def _read_digits() -> tuple[np.ndarray, np.ndarray]:
+    """Pixels (1797, 64) in 0..16 and labels, from the file in scikit-learn's package.
+
+    Importing scikit-learn takes longer than a training on these images, so its
+    file is read directly; should it move, ``load_digits`` knows where it is.
+    """
+    spec = importlib.util.find_spec("sklearn")
+    if spec is None or spec.origin is None:
+        raise ToolError(
+            "the digits come with scikit-learn, which is not installed",
+            advice="Install scikit-learn.",
+        )
+    path = Path(spec.origin).parent / "datasets" / "data" / "digits.csv.gz"
+    if path.is_file():
+        table = np.loadtxt(path, delimiter=",")
+        return table[:, :-1], table[:, -1].astype(np.int32)
+    bunch = importlib.import_module("sklearn.datasets").load_digits()
+    return bunch.data, bunch.target.astype(np.int32)
 
 
 def steps_per_epoch(count: int, batch_size: int, ranks: int) -> int:

@@ -66,9 +66,11 @@ class _Job:
         )
         self.optimizer.build(self.model.trainable_variables)
         self.loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        self.train_step = tf.function(self._train_step, jit_compile=False)
+        self.train_step = tf.function(self._train_step, autograph=False, jit_compile=False)
         self.predict = tf.function(
-            lambda images: self.model(images, training=False), reduce_retracing=True
+            lambda images: self.model(images, training=False),
+            autograph=False,
+            reduce_retracing=True,
         )
 
     @property

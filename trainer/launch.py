@@ -11,16 +11,18 @@ from typing import Any
 
 from fabric.errors import GateRefusedError, InputError
 from trainer.checkpoint import check_plan, latest_checkpoint
-from trainer.collective.communicator import TransportName
+from trainer.collective.communicator import TRANSPORTS, TransportName
 from trainer.collective.rendezvous import SlowRank
 from trainer.orders import JobOrders
-from trainer.spec import EpochRecord, Progress, TrainingPlan
+from trainer.spec import EpochRecord, LearningRate, Progress, TrainingPlan
 from trainer.supervise import run_ranks
 from validation.gate import GatePass
 
-__all__ = ["EpochRecord", "JobSpec", "Progress", "TrainResult", "TrainingPlan", "train"]
+__all__ = ["EpochRecord", "JobSpec", "LearningRate", "Progress", "TrainResult", "train"]
 
 PROGRAM = "trainer.job:run"
+# Libraries that a rank can do without, and Keras would load: see Orders.hidden.
+NOT_NEEDED = ("matplotlib", "pandas", "scipy", "sklearn")
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,40 @@ class JobSpec:
     """
 
     gate_pass: GatePass
-    plan: TrainingPlan = field(default_factory=TrainingPlan)
+    model: str = "greennet"
+    data: str = "digits"
+    ranks: int = 2
+    epochs: int = 12
+    batch_size: int = 32
+    seed: int = 0
+    learning_rate: LearningRate = LearningRate()
     transport: TransportName = "auto"
     checkpoint_folder: Path | None = None
     resume: bool = False
     patience_s: float = 60.0
     check_every: int = 100
+    plan: TrainingPlan = field(init=False)
+
+    def __post_init__(self) -> None:
+        """InputError, with the key, for what cannot be trained."""
+        plan = TrainingPlan(
+            self.model,
+            self.data,
+            self.ranks,
+            self.epochs,
+            self.batch_size,
+            self.seed,
+            self.learning_rate,
+        )
+        object.__setattr__(self, "plan", plan)
+        if self.transport not in TRANSPORTS:
+            raise InputError(
+                f"{self.transport!r} is not known",
+                key="transport",
+                advice=f"Choose of: {', '.join(TRANSPORTS)}.",
+            )
+        if self.resume and self.checkpoint_folder is None:
+            raise InputError("resuming needs a checkpoint folder", key="checkpoint_folder")
 
 
 @dataclass(frozen=True)
@@ -89,9 +119,7 @@ def plain(gate_pass: GatePass) -> dict[str, Any]:
 def _train(job: JobSpec, on_event: Callable[[Progress], None] | None) -> TrainResult:
     began = time.monotonic()
     plan = job.plan
-    if job.resume:
-        if job.checkpoint_folder is None:
-            raise InputError("resuming needs a checkpoint folder", key="checkpoint_folder")
+    if job.resume and job.checkpoint_folder is not None:
         check_plan(latest_checkpoint(job.checkpoint_folder), asdict(plan))
     orders = JobOrders(
         plan, job.checkpoint_folder, job.resume, job.check_every, plain(job.gate_pass)
@@ -114,6 +142,7 @@ def _train(job: JobSpec, on_event: Callable[[Progress], None] | None) -> TrainRe
         patience_s=job.patience_s,
         on_event=lambda _, value: tell(Progress(**value)),
         on_slow=tell_slow,
+        hidden=NOT_NEEDED,
     )
     for rank, lines in enumerate(outcome.printed):
         for line in lines:

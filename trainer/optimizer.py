@@ -78,6 +78,10 @@ class ReplicatedVarsOptimizer(keras.optimizers.Optimizer):  # type: ignore[misc]
 
     def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
         """Average the gradients over the ranks and let the wrapped optimizer apply them."""
+        # AutoGraph would rewrite all that runs below, also outside of the graph.
+        tf.autograph.experimental.do_not_convert(self._apply)(grads, trainable_variables)
+
+    def _apply(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None) -> None:
         _refuse_unfit_graph()
         gradients = list(grads)
         if not gradients:

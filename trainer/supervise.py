@@ -36,8 +36,10 @@ _STOPPED_S = 2.0
 _LAST_WORDS_S = 4.0
 _EXPLAIN_S = 0.5
 _TAIL_LINES = 12
-# What TensorFlow writes before its own log level is in force.
-_NOISE = re.compile(r"^(WARNING: All log messages before absl|[IW]0000 |[IW]\d{4} )")
+# What TensorFlow writes before its own log level is in force, and on hosts without a GPU.
+_NOISE = re.compile(
+    r"^(WARNING: All log messages before absl|[IW]\d{4} |E\d{4} .*failed call to cuInit)"
+)
 
 
 @dataclass
@@ -72,9 +74,11 @@ def run_ranks(
     on_event: Callable[[int, Any], None] | None = None,
     on_slow: Callable[[SlowRank], None] | None = None,
     path: Sequence[Path] = (),
+    hidden: Sequence[str] = (),
 ) -> Outcome:
     """Run ``module:function`` on so many ranks and return what each gave.
 
+    ``path`` and ``hidden`` as in :class:`~trainer.rank.Orders`.
     ``on_event`` and ``on_slow`` are called in this thread. PeerError, once
     every process is gone, when a rank failed: which, why, and what the others
     said.
@@ -120,6 +124,7 @@ def run_ranks(
                 launcher_pid=os.getpid(),
                 threads=max(1, len(os.sched_getaffinity(0)) // ranks),
                 path=tuple(str(folder) for folder in path),
+                hidden=tuple(hidden),
             )
             processes.append(_start(orders))
         while any(process.popen.poll() is None for process in processes):

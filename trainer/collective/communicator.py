@@ -22,6 +22,7 @@ from trainer.collective.transports.shm import ShmTransport
 from trainer.collective.transports.tcp import TcpTransport
 
 TransportName = Literal["auto", "shm", "tcp"]
+TRANSPORTS: tuple[TransportName, ...] = ("auto", "shm", "tcp")
 
 # Small enough to stay in a core's cache between being received and combined.
 SEGMENT_BYTES = 512 << 10
