@@ -14,11 +14,11 @@ from trainer.checkpoint import check_plan, latest_checkpoint
 from trainer.collective.communicator import TRANSPORTS, TransportName
 from trainer.collective.rendezvous import SlowRank
 from trainer.orders import JobOrders
-from trainer.spec import EpochRecord, LearningRate, Progress, TrainingPlan
+from trainer.spec import EpochRecord, Progress, TrainingPlan
 from trainer.supervise import run_ranks
 from validation.gate import GatePass
 
-__all__ = ["EpochRecord", "JobSpec", "LearningRate", "Progress", "TrainResult", "train"]
+__all__ = ["EpochRecord", "JobSpec", "Progress", "TrainResult", "TrainingPlan", "train"]
 
 PROGRAM = "trainer.job:run"
 # Libraries that a rank can do without, and Keras would load: see Orders.hidden.
@@ -36,32 +36,15 @@ class JobSpec:
     """
 
     gate_pass: GatePass
-    model: str = "greennet"
-    data: str = "digits"
-    ranks: int = 2
-    epochs: int = 12
-    batch_size: int = 32
-    seed: int = 0
-    learning_rate: LearningRate = LearningRate()
+    plan: TrainingPlan = field(default_factory=TrainingPlan)
     transport: TransportName = "auto"
     checkpoint_folder: Path | None = None
     resume: bool = False
     patience_s: float = 60.0
     check_every: int = 100
-    plan: TrainingPlan = field(init=False)
 
     def __post_init__(self) -> None:
-        """InputError, with the key, for what cannot be trained."""
-        plan = TrainingPlan(
-            self.model,
-            self.data,
-            self.ranks,
-            self.epochs,
-            self.batch_size,
-            self.seed,
-            self.learning_rate,
-        )
-        object.__setattr__(self, "plan", plan)
+        """InputError, with the key, for what cannot work; the plan has checked itself."""
         if self.transport not in TRANSPORTS:
             raise InputError(
                 f"{self.transport!r} is not known",
