@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from fabric.errors import PaisoarError
+from fabric.events import Event
 
 FileOption = Annotated[
     Path, typer.Option("--file", "-f", help="The site's file.", show_default=True)
@@ -61,18 +62,48 @@ class Ui:
         if self._quiet:
             yield lambda _word: None
             return
-        bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[word]}", style="dim"),
-            console=self.err,
-            transient=True,
-        )
-        with bar:
+        with _bar(self.err) as bar:
             task = bar.add_task(title, total=total, word="")
             yield lambda word: bar.update(task, advance=1, word=word)
+
+    @contextlib.contextmanager
+    def events(self, title: str, total: int) -> Iterator[Callable[[Event], None]]:
+        """A bar that advances whenever another device has ended its last step."""
+        ended: set[str] = set()
+        with self.progress(title, total) as advance:
+
+            def tell(event: Event) -> None:
+                if event.state in ("failed", "unreachable"):
+                    self.say(f"{event.device}: {event.step}: {event.state} {event.text}".rstrip())
+                if event.state != "started" and event.device not in ended:
+                    ended.add(event.device)
+                    advance(f"{event.device}: {event.step}")
+
+            yield tell
+
+    @contextlib.contextmanager
+    def steps(self, title: str) -> Iterator[Callable[[str, int, int], None]]:
+        """A bar whose position and length are told with every step."""
+        if self._quiet:
+            yield lambda _word, _done, _total: None
+            return
+        with _bar(self.err) as bar:
+            task = bar.add_task(title, total=None, word="")
+            yield lambda word, done, total: bar.update(
+                task, completed=done, total=total or None, word=word
+            )
+
+
+def _bar(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[word]}", style="dim"),
+        console=console,
+        transient=True,
+    )
 
 
 def run(as_json: bool, work: Callable[[Ui], Answer]) -> None:

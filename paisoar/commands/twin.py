@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -12,6 +12,9 @@ from rich.table import Table
 from fabric.errors import InputError
 from fabric.site import Site, load_site
 from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, run
+
+if TYPE_CHECKING:
+    from fabric.twin.lifecycle import TwinStatus
 
 twin = typer.Typer(
     no_args_is_help=True,
@@ -65,9 +68,9 @@ def _up(ui: Ui, file: Path) -> Answer:
     from fabric.twin.lifecycle import up as start
 
     site = _site(file)
-    with ui.progress("starting devices", len(site.devices)) as done:
-        state = start(site, done)
-    return Answer(state.to_json(), lambda out: _show(out, site, state.to_json()))
+    with ui.steps("starting devices") as step:
+        state = start(site, lambda done, total, what: step(what, done, total))
+    return Answer(state.to_json(), lambda out: _show(out, state))
 
 
 def _down(ui: Ui, file: Path) -> Answer:
@@ -85,7 +88,7 @@ def _status(ui: Ui, file: Path) -> Answer:
     site = _site(file)
     ui.say("asking the twin")
     state = look(site)
-    return Answer(state.to_json(), lambda out: _show(out, site, state.to_json()))
+    return Answer(state.to_json(), lambda out: _show(out, state))
 
 
 def _break(ui: Ui, file: Path, kind: str, device: str | None, port: str | None) -> Answer:
@@ -97,15 +100,15 @@ def _break(ui: Ui, file: Path, kind: str, device: str | None, port: str | None) 
     return Answer({"kind": kind, "done": done}, lambda out: out.print(done))
 
 
-def _show(out: Console, site: Site, state: dict[str, object]) -> None:
-    devices = state.get("devices")
-    if not state["up"] or not isinstance(devices, dict):
+def _show(out: Console, state: TwinStatus) -> None:
+    if not state.up:
         out.print("The twin is down. Start it with: paisoar twin up")
         return
     table = Table("device", "kind", "log in")
-    for name, entry in devices.items():
-        key = "" if site.devices[name].kind == "switch" else "-i .paisoar/twin/id_ed25519 "
+    for device in state.devices:
+        key = "" if device.kind == "switch" else f"-i {state.folder / 'id_ed25519'} "
         table.add_row(
-            name, site.devices[name].kind, f"ssh {key}-p {entry['port']} {entry['user']}@127.0.0.1"
+            device.name, device.kind, f"ssh {key}-p {device.port} {device.user}@127.0.0.1"
         )
     out.print(table)
+    out.print(f"{len(state.devices)} devices up, {state.rss_bytes / 2**20:.0f} MiB of memory.")

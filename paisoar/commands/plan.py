@@ -1,0 +1,77 @@
+"""``paisoar plan``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from fabric.site import load_site
+from paisoar.commands.audit import DeviceOption
+from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, run
+
+_COLORS = {"+": "green", "-": "red"}
+
+
+def plan(
+    file: FileOption = DEFAULT_FILE,
+    device: DeviceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Read every device and show, per device, what would change; changes nothing.
+
+    The plan is saved under .paisoar/plans and applied by `paisoar provision`.
+    Credentials of real devices come from the environment or the SSH agent:
+    PAISOAR_SWITCH_USER, PAISOAR_SWITCH_PASSWORD or PAISOAR_SWITCH_KEY, and
+    PAISOAR_HOST_USER, PAISOAR_HOST_PASSWORD or PAISOAR_HOST_KEY.
+    """
+    run(as_json, lambda ui: make(ui, file, device))
+
+
+def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
+    """Make and save a plan; the answer shows it."""
+    from fabric.playread import read_states_by_playbook
+
+    from fabric.plan import make_plan
+    from fabric.planfile import save_plan
+
+    site = load_site(file)
+    devices = site.select(names)
+    with ui.events("reading devices", len(devices)) as on_event:
+        states = read_states_by_playbook(site, devices, on_event)
+    made = make_plan(site, states)
+    path = save_plan(site, made)
+    document = {
+        "plan": made.id,
+        "file": str(path),
+        "changes": list(made.changed),
+        "devices": {
+            name: {
+                "kind": part.kind,
+                "diff": made.diff(name),
+                "commands": list(part.change.commands),
+                "rollback": list(part.change.rollback),
+                "files": [change.path for change in part.change.files],
+            }
+            for name, part in made.devices.items()
+        },
+        "unreadable": dict(made.unreadable),
+    }
+
+    def show(out: Console) -> None:
+        for name in made.changed:
+            out.print(f"[bold]{name}[/]")
+            for line in made.diff(name).splitlines():
+                out.print(Text("  " + line, style=_COLORS.get(line[:1], "")))
+        for name, why in made.unreadable.items():
+            out.print(f"not read: {name}: {why}", markup=False)
+        if made.changed:
+            out.print(
+                f"{len(made.changed)} of {len(made.devices)} devices would change. "
+                f"Apply with: paisoar provision {made.id} -f {file}"
+            )
+        else:
+            out.print(f"All {len(made.devices)} devices that were read do what they should.")
+
+    return Answer(document, show, good=not made.unreadable, exit_code=3)

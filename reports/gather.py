@@ -1,0 +1,110 @@
+"""Collecting what a report says from what runs left under ``.paisoar/``."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pandas as pd
+
+from fabric.audit.record import load_audit
+from fabric.errors import GateRefusedError
+from fabric.site import Site
+from reports.content import CertificateFacts, ReportContent, TrainingFacts
+from trainer.record import load_latest_training
+from validation import certificate, frames
+from validation.result import ValidationRun
+
+FINDING_COLUMNS = ["rule", "severity", "device", "port", "message"]
+
+
+def gather(site: Site, run: ValidationRun) -> ReportContent:
+    """The content of a report on this validation run; reads no device."""
+    training_dir = site.state_dir / "training"
+    return ReportContent(
+        site=site.name,
+        environment=run.environment,
+        evidence_class=run.evidence_class,
+        run_id=run.id,
+        created_at=f"{run.started_at:%Y-%m-%d %H:%M} UTC",
+        verdict="PASSED" if run.verdict == "PASS" else "FAILED",
+        hosts=len(site.topology.hosts),
+        switches=len(site.topology.switches),
+        cables=len(site.topology.links),
+        checks=_shown(frames.checks_frame(run), ["device", "port", "evidence_sha256"]),
+        coverage=_shown(frames.coverage_frame(run), []),
+        bandwidth=frames.bandwidth_frame(run),
+        latency=frames.latency_frame(run),
+        latency_limit_us=site.document.certify.max_latency_p99_us,
+        incast=frames.incast_frame(site, run),
+        incast_limit_fraction=site.document.certify.min_incast_fraction,
+        senders=frames.senders_frame(run),
+        queues=frames.queues_frame(run),
+        pauses=frames.pauses_frame(run),
+        counters=_shown(frames.counters_frame(run), []),
+        findings=_findings(site),
+        certificate=_certificate(site),
+        training=_training(training_dir),
+        versions=dict(run.versions),
+    )
+
+
+def _shown(frame: pd.DataFrame, hidden: list[str]) -> pd.DataFrame:
+    """Columns for people; the page says the evidence class once for all rows."""
+    return frame.drop(columns=["evidence_class", *hidden])
+
+
+def _findings(site: Site) -> pd.DataFrame:
+    record = load_audit(site)
+    rows = [
+        (f.rule, f.severity, f.device, f.port, f.message)
+        for f in (record.report.findings if record else ())
+    ]
+    return pd.DataFrame(rows, columns=FINDING_COLUMNS)
+
+
+def _certificate(site: Site) -> CertificateFacts | None:
+    try:
+        shown = certificate.show(site)
+    except GateRefusedError:
+        return None
+    found = shown.certificate
+    if found is None:
+        return CertificateFacts(shown.path.name, False, shown.message, "", "", "", "", "", "")
+    predicate = found.predicate
+    return CertificateFacts(
+        id=found.id,
+        valid=shown.valid,
+        reason="" if shown.valid else shown.message,
+        evidence_class=found.evidence_class,
+        profile=predicate.profile.name,
+        not_before=_moment(found.not_before),
+        not_after=_moment(found.not_after),
+        key_id=predicate.issuer_key_id,
+        fingerprint=found.fingerprint.sha256,
+    )
+
+
+def _moment(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _training(folder: Path) -> TrainingFacts | None:
+    record = load_latest_training(folder)
+    if record is None:
+        return None
+    epochs = pd.DataFrame(
+        [(e.epoch, e.loss, e.test_accuracy) for e in record.history],
+        columns=["epoch", "loss", "accuracy"],
+    )
+    return TrainingFacts(
+        model=record.plan.model,
+        data=record.plan.data,
+        ranks=record.plan.ranks,
+        transport=record.transport,
+        accuracy=record.accuracy,
+        images_per_s=record.images_per_s,
+        weights_identical=record.weights_identical,
+        certificate_id=record.certificate_id,
+        epochs=epochs,
+    )
