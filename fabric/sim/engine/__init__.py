@@ -1,0 +1,12 @@
+"""The event loop of the simulator: numba over plain arrays, no Python object inside.
+
+layout    the arrays that hold a simulation, column by column
+heap      the event queue
+egress    serving the queues of a port: strict, ETS, pause, ECN, the wire
+switch    what a switch does with a packet that has arrived
+pause     PFC frames: sending, obeying, refreshing, expiring
+sender    queue pairs at the sending NIC: pacing, go-back-N
+dcqcn     rate control at the sending NIC
+receiver  what the receiving NIC does: order, ACK, NAK, CNP, messages
+loop      one slice of simulated time
+"""

@@ -1,0 +1,59 @@
+"""The event queue: one binary heap of (time, order | kind | handle) word pairs."""
+
+from __future__ import annotations
+
+from fabric.sim.engine.jit import jit
+from fabric.sim.engine.layout import (
+    EVENT_KIND_SHIFT,
+    EVENT_ORDER_MASK,
+    EVENT_ORDER_SHIFT,
+    HEAP,
+    HEAP_SIZE,
+    ORDER,
+    Memory,
+)
+
+
+@jit
+def push(m: Memory, time: int, kind: int, handle: int) -> None:
+    """Schedule an event. The event loop keeps room for it."""
+    order = (m[ORDER] + 1) & EVENT_ORDER_MASK
+    m[ORDER] = order
+    heap, hole = m[HEAP], m[HEAP_SIZE]
+    m[HEAP_SIZE] = hole + 1
+    # The event is the newest, so that among equal times it stays behind.
+    while hole > 0:
+        parent = (hole - 1) >> 1
+        if m[heap + 2 * parent] <= time:
+            break
+        m[heap + 2 * hole] = m[heap + 2 * parent]
+        m[heap + 2 * hole + 1] = m[heap + 2 * parent + 1]
+        hole = parent
+    m[heap + 2 * hole] = time
+    m[heap + 2 * hole + 1] = order << EVENT_ORDER_SHIFT | kind << EVENT_KIND_SHIFT | handle
+
+
+@jit
+def drop_first(m: Memory) -> None:
+    """Remove the first event, the one at ``m[HEAP]``."""
+    heap = m[HEAP]
+    size = m[HEAP_SIZE] - 1
+    m[HEAP_SIZE] = size
+    time, word = m[heap + 2 * size], m[heap + 2 * size + 1]
+    hole, child = 0, 1
+    while child < size:
+        at = heap + 2 * child
+        first, first_word = m[at], m[at + 1]
+        if child + 1 < size and (
+            m[at + 2] < first or (m[at + 2] == first and m[at + 3] < first_word)
+        ):
+            child += 1
+            first, first_word = m[at + 2], m[at + 3]
+        if first > time or (first == time and first_word > word):
+            break
+        m[heap + 2 * hole] = first
+        m[heap + 2 * hole + 1] = first_word
+        hole = child
+        child = 2 * hole + 1
+    m[heap + 2 * hole] = time
+    m[heap + 2 * hole + 1] = word
