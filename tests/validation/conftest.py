@@ -1,9 +1,15 @@
 """Sites and fake fabrics for the tests of validation."""
 
+import shutil
+
 import pytest
 
 from tests.sites import make_site
 from tests.validation.fake import FakeFabric
+from validation.certificate import ids, read
+from validation.certify import certify
+from validation.run import run_suites
+from validation.store import latest_run
 
 
 @pytest.fixture(autouse=True)
@@ -21,3 +27,34 @@ def site(tmp_path):
 @pytest.fixture
 def fabric(site):
     return FakeFabric(site)
+
+
+@pytest.fixture(scope="session")
+def measured_once(tmp_path_factory):
+    """What a run of all suites over a sound fabric leaves behind."""
+    made = FakeFabric(make_site(tmp_path_factory.mktemp("measured")))
+    run_suites(made.site, readers=made.readers(), probe=made.probe)
+    return made
+
+
+@pytest.fixture(scope="session")
+def signed_once(tmp_path_factory, measured_once):
+    """The same with a certificate."""
+    made = FakeFabric(make_site(tmp_path_factory.mktemp("signed")))
+    shutil.copytree(measured_once.site.state_dir, made.site.state_dir)
+    certify(made.site, latest_run(made.site), reader=made.read_states)
+    return made
+
+
+@pytest.fixture
+def measured(site, measured_once):
+    """A complete run of all suites, in this test's own folder."""
+    shutil.copytree(measured_once.site.state_dir, site.state_dir)
+    return latest_run(site)
+
+
+@pytest.fixture
+def signed(site, signed_once):
+    """A certificate of a sound fabric, in this test's own folder."""
+    shutil.copytree(signed_once.site.state_dir, site.state_dir)
+    return read(site, ids(site)[-1])

@@ -27,13 +27,12 @@ def run(fabric, *suites):
     return run_suites(fabric.site, suites, readers=fabric.readers(), probe=fabric.probe)
 
 
-def sign(fabric, made=None, **options):
-    return certify(fabric.site, made or run(fabric), reader=fabric.read_states, **options)
+def sign(fabric, made, **options):
+    return certify(fabric.site, made, reader=fabric.read_states, **options)
 
 
-def test_a_certificate_states_what_was_measured_on_what(fabric):
-    made = run(fabric)
-    signed = sign(fabric, made)
+def test_a_certificate_states_what_was_measured_on_what(fabric, measured):
+    signed = sign(fabric, measured)
     stated = signed.predicate
     assert stated.scope.hosts == ("host1", "host2", "host3", "host4")
     assert len(stated.scope.nics) == 4
@@ -41,7 +40,7 @@ def test_a_certificate_states_what_was_measured_on_what(fabric):
     assert len(stated.scope.links) == 6
     assert stated.profile.name == "lossless-dcqcn"
     assert stated.profile.thresholds["min_bandwidth_fraction"] == 0.9
-    assert stated.run.id == made.id
+    assert stated.run.id == measured.id
     assert (stated.evidence_class, stated.simulated) == ("simulated", True)
     assert {(c.suite, c.what): (c.expected, c.seen) for c in stated.coverage}[
         "incast", "receivers"
@@ -50,15 +49,15 @@ def test_a_certificate_states_what_was_measured_on_what(fabric):
     assert checks["latency.p99"].limit == 9.0
     assert checks["latency.p99"].worst == 3.0
     assert checks["bandwidth.fraction"].passed == 12
-    assert checks["incast.loss"].evidence_sha256 == (made.suite("incast").files["counters"],)
-    assert signed.fingerprint == made.after
-    assert signed.not_after - made.finished_at == timedelta(hours=168)
+    assert checks["incast.loss"].evidence_sha256 == (measured.suite("incast").files["counters"],)
+    assert signed.fingerprint == measured.after
+    assert signed.not_after - measured.finished_at == timedelta(hours=168)
     assert certificate.verify(fabric.site) == signed
     assert signed.to_json()["class"] == "simulated"
 
 
-def test_the_file_is_a_dsse_envelope_around_an_in_toto_statement(fabric):
-    signed = sign(fabric)
+def test_the_file_is_a_dsse_envelope_around_an_in_toto_statement(fabric, measured):
+    signed = sign(fabric, measured)
     envelope = Envelope.from_dict(json.loads(signed.path.read_bytes()))
     assert envelope.payload_type == "application/vnd.in-toto+json"
     envelope.verify(list(trusted_keys(fabric.site)), 1)
@@ -68,33 +67,32 @@ def test_the_file_is_a_dsse_envelope_around_an_in_toto_statement(fabric):
     assert statement.subject[0].digest["sha256"] == signed.fingerprint.sha256
 
 
-def test_the_private_key_is_closed_and_its_public_half_trusted(fabric):
-    sign(fabric)
+def test_the_private_key_is_closed_and_its_public_half_trusted(fabric, measured):
+    sign(fabric, measured)
     key = keys_dir(fabric.site) / "ed25519.pem"
     assert key.stat().st_mode & 0o777 == 0o600
     assert keys_dir(fabric.site).stat().st_mode & 0o077 == 0
     assert len(trusted_keys(fabric.site)) == 1
     key.chmod(0o640)
     with pytest.raises(InputError, match="open to other users.*chmod 600"):
-        sign(fabric)
+        sign(fabric, measured)
 
 
-def test_another_signing_key_must_be_trusted_by_hand(fabric, tmp_path, monkeypatch):
+def test_another_signing_key_must_be_trusted_by_hand(fabric, tmp_path, monkeypatch, measured):
     key = tmp_path / "ci.pem"
     key.write_bytes(CryptoSigner.generate_ed25519().private_bytes)
     key.chmod(0o600)
     monkeypatch.setenv("PAISOAR_SIGNING_KEY", str(key))
-    made = run(fabric)
     with pytest.raises(InputError, match="does not trust the signing key.*openssl pkey") as error:
-        sign(fabric, made)
+        sign(fabric, measured)
     assert str(trusted_dir(fabric.site)) in error.value.advice
     public = trusted_dir(fabric.site) / "ci.pub.pem"
     public.parent.mkdir(parents=True)
     assert os.system(f"openssl pkey -in {key} -pubout -out {public}") == 0
-    assert sign(fabric, made).predicate.issuer_key_id == trusted_keys(fabric.site)[0].keyid
+    assert sign(fabric, measured).predicate.issuer_key_id == trusted_keys(fabric.site)[0].keyid
     monkeypatch.setenv("PAISOAR_SIGNING_KEY", str(tmp_path / "gone.pem"))
     with pytest.raises(InputError, match="does not exist"):
-        sign(fabric, made)
+        sign(fabric, measured)
 
 
 def withheld(fabric, made, **options):
@@ -122,27 +120,28 @@ def test_missing_suites_are_listed(fabric):
     assert "incast.loss was never judged" in text
 
 
-def test_a_partial_run_is_not_certified(fabric):
-    made = run(fabric)
-    assert "the run is not complete (partial)" in withheld(fabric, replace(made, status="partial"))
+def test_a_partial_run_is_not_certified(fabric, measured):
+    assert "the run is not complete (partial)" in withheld(
+        fabric, replace(measured, status="partial")
+    )
 
 
 @pytest.mark.parametrize(("hours", "words"), [(25, "25 hours old"), (-1, "in the future")])
-def test_a_stale_run_is_not_certified(fabric, hours, words):
-    made = run(fabric)
-    assert words in withheld(fabric, made, clock=lambda: utc_now() + timedelta(hours=hours))
+def test_a_stale_run_is_not_certified(fabric, hours, words, measured):
+    assert words in withheld(fabric, measured, clock=lambda: utc_now() + timedelta(hours=hours))
 
 
-def test_a_run_of_another_site_or_file_is_not_certified(fabric):
-    made = run(fabric)
-    assert "is of site 'other'" in withheld(fabric, replace(made, site="other"))
-    assert "fabric.yaml has been changed" in withheld(fabric, replace(made, site_sha256="0" * 64))
-    assert "hardware evidence" in withheld(fabric, replace(made, evidence_class="hardware"))
+def test_a_run_of_another_site_or_file_is_not_certified(fabric, measured):
+    assert "is of site 'other'" in withheld(fabric, replace(measured, site="other"))
+    assert "fabric.yaml has been changed" in withheld(
+        fabric, replace(measured, site_sha256="0" * 64)
+    )
+    assert "hardware evidence" in withheld(fabric, replace(measured, evidence_class="hardware"))
 
 
-def test_soft_roce_never_proves_a_lossless_profile(fabric):
-    made = replace(run(fabric), evidence_class="soft-roce")
-    assert any("Soft-RoCE has no PFC" in line for line in lacking(fabric.site, made, utc_now()))
+def test_soft_roce_never_proves_a_lossless_profile(fabric, measured):
+    measured = replace(measured, evidence_class="soft-roce")
+    assert any("Soft-RoCE has no PFC" in line for line in lacking(fabric.site, measured, utc_now()))
 
 
 def test_a_required_check_that_was_skipped_withholds_the_certificate(fabric):
@@ -154,43 +153,39 @@ def test_a_required_check_that_was_skipped_withholds_the_certificate(fabric):
     assert "incast.loss was skipped for leaf1: leaf1 does not show egress drops" in text
 
 
-def test_thin_coverage_is_not_certified(fabric):
-    made = run(fabric)
-    latency = replace(made.suite("latency"), seen={"pairs": 5})
-    suites = tuple(latency if s.name == "latency" else s for s in made.suites)
-    assert "latency covered 5 of 6 pairs" in withheld(fabric, replace(made, suites=suites))
-    planned = replace(made.suite("latency"), expected={"pairs": 1}, seen={"pairs": 1})
-    suites = tuple(planned if s.name == "latency" else s for s in made.suites)
-    text = withheld(fabric, replace(made, suites=suites))
+def test_thin_coverage_is_not_certified(fabric, measured):
+    latency = replace(measured.suite("latency"), seen={"pairs": 5})
+    suites = tuple(latency if s.name == "latency" else s for s in measured.suites)
+    assert "latency covered 5 of 6 pairs" in withheld(fabric, replace(measured, suites=suites))
+    planned = replace(measured.suite("latency"), expected={"pairs": 1}, seen={"pairs": 1})
+    suites = tuple(planned if s.name == "latency" else s for s in measured.suites)
+    text = withheld(fabric, replace(measured, suites=suites))
     assert "planned for another site" in text
     assert "covered 1 of 6 pairs" in text
 
 
-def test_altered_evidence_is_not_certified(fabric):
-    made = run(fabric)
-    (made.folder / "incast.counters.parquet").write_bytes(b"nothing happened")
-    assert "evidence was altered or is gone: incast.counters" in withheld(fabric, made)
+def test_altered_evidence_is_not_certified(fabric, measured):
+    (measured.folder / "incast.counters.parquet").write_bytes(b"nothing happened")
+    assert "evidence was altered or is gone: incast.counters" in withheld(fabric, measured)
 
 
-def test_a_fabric_that_changed_since_the_run_is_not_certified(fabric):
-    made = run(fabric)
+def test_a_fabric_that_changed_since_the_run_is_not_certified(fabric, measured):
     fabric.states["host2"] = replace(fabric.states["host2"], firmware="99.1")
-    text = withheld(fabric, made)
+    text = withheld(fabric, measured)
     assert "host2 changed since the run" in text
     assert "firmware: " in text
 
 
-def test_a_device_that_does_not_answer_is_no_judgement(fabric):
-    made = run(fabric)
+def test_a_device_that_does_not_answer_is_no_judgement(fabric, measured):
     fabric.dead.add("leaf1")
     with pytest.raises(DevicesError, match="leaf1: log in: connection refused") as error:
-        sign(fabric, made)
+        sign(fabric, measured)
     assert error.value.exit_code == 3
 
 
-def test_the_baseline_is_what_was_certified_last(fabric):
+def test_the_baseline_is_what_was_certified_last(fabric, measured):
     assert certified_states(fabric.site) is None
-    signed = sign(fabric)
+    signed = sign(fabric, measured)
     before = dict(fabric.states)
     fabric.states["leaf1"] = replace(fabric.states["leaf1"], firmware="1")
     assert certified_states(fabric.site) == before
@@ -201,9 +196,8 @@ def test_the_baseline_is_what_was_certified_last(fabric):
     assert all(isinstance(s, DeviceQos) for s in certified_states(fabric.site).values())
 
 
-def test_a_changed_file_after_the_run_is_seen_by_its_hash(fabric, tmp_path):
-    made = run(fabric)
+def test_a_changed_file_after_the_run_is_seen_by_its_hash(fabric, tmp_path, measured):
     path = write_site(tmp_path)
     path.write_text(path.read_text().replace("max_drops: 0", "max_drops: 9"))
     with pytest.raises(JudgedBadError, match="changed since the run"):
-        certify(load_site(path), made, reader=fabric.read_states)
+        certify(load_site(path), measured, reader=fabric.read_states)

@@ -24,12 +24,6 @@ from validation.times import to_text, utc_now
 HOSTS = ("host1", "host2")
 
 
-@pytest.fixture
-def signed(fabric):
-    made = run_suites(fabric.site, readers=fabric.readers(), probe=fabric.probe)
-    return certify(fabric.site, made, reader=fabric.read_states)
-
-
 def refusal(fabric, *, site=None, hosts=HOSTS, **options):
     with pytest.raises(GateRefusedError) as error:
         open_gate(site or fabric.site, hosts, reader=fabric.read_states, **options)
