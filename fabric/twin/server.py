@@ -200,6 +200,8 @@ class TwinServer:
         }
         if isinstance(device, EmulatedHost):
             options["sftp_factory"] = device.sftp
+            # Files and archives are no text: one character is one byte, whole at the end too.
+            options["encoding"] = "latin-1"
         try:
             return await asyncssh.listen("127.0.0.1", port, **options)
         except OSError:

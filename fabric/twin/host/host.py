@@ -40,8 +40,9 @@ class EmulatedHost:
 
     All state lies in ``folder`` at all times, written by whoever changes it, so
     that it survives any end of the twin. ``user`` is who the server's clients
-    log in as. Ansible's ssh connection works with its defaults; transfers need
-    ``sftp_factory=host.sftp`` in the server, or ``ansible_ssh_transfer_method=piped``.
+    log in as. The server opens channels with ``encoding="latin-1"`` (or None) and
+    ``line_editor=False``. Ansible's ssh connection works with its defaults; transfers
+    need ``sftp_factory=host.sftp``, or ``ansible_ssh_transfer_method=piped``.
     ``~`` is private to the host, ``/etc``, ``/run``, ``/sys`` and
     ``/usr/local/sbin`` too; become is not needed.
     """
@@ -66,7 +67,7 @@ class EmulatedHost:
     async def serve(self, process: asyncssh.SSHServerProcess[Any]) -> None:
         """Carry one SSH session in a real shell; the channel is exited when it ends."""
         if process.subsystem is not None:
-            process.stderr.write(_as_sent(process, "subsystem request failed\n"))
+            process.stderr.write(session.as_sent(process, "subsystem request failed\n"))
             process.exit(UNREACHABLE)
             return
         try:
@@ -75,7 +76,7 @@ class EmulatedHost:
                 process, namespace.command, self._shell, self._environment(process), self._home
             )
         except (PaisoarError, OSError) as error:
-            process.stderr.write(_as_sent(process, f"{self.name}: {error}\n"))
+            process.stderr.write(session.as_sent(process, f"{self.name}: {error}\n"))
             status = UNREACHABLE
         registers.settle(self._host)
         if status < 0:
@@ -173,8 +174,3 @@ class EmulatedHost:
                 driver.set_app(state, dscp, WRONG_PRIORITY)
         names = ", ".join(nic.name for nic in nics)
         return f"{self.name}: {names} now puts DSCP {dscp} into priority {WRONG_PRIORITY}"
-
-
-def _as_sent(process: asyncssh.SSHServerProcess[Any], text: str) -> Any:  # noqa: ANN401
-    """Text or bytes, as the channel takes it."""
-    return text if process.channel.get_encoding()[0] is not None else text.encode()

@@ -21,7 +21,8 @@ from fabric.errors import ToolError
 
 # $1 is the host's name, then pairs of a source and the path it is bound over.
 _SETUP = """\
-printf %s "$1" > /proc/sys/kernel/hostname
+# The program works in a user namespace too, the file needs no program.
+hostname "$1" 2>/dev/null || printf %s "$1" > /proc/sys/kernel/hostname
 shift
 while [ $# -gt 0 ]; do
     mount --bind "$1" "$2"

@@ -1,7 +1,9 @@
 """Carrying one SSH session of an emulated host: a command or a shell, with or without a terminal.
 
-Bytes pass unchanged whatever encoding the server opened the channel with:
-module archives and file contents are not text.
+Bytes pass unchanged: module archives and file contents are not text. The server
+should open the channel as bytes, or in latin-1, where one character is one
+byte; a channel in another encoding is switched, but what a quick client sends
+before that is decoded already.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ async def carry(
     The session ends with the command and the last holder of its output, as with
     sshd, or when the client goes away: then the command is hung up.
     """
-    if process.channel.get_encoding()[0] is not None:
+    if process.channel.get_encoding()[0] not in (None, TRANSPARENT):
         process.channel.set_encoding(TRANSPARENT)
     run = [shell, "-c", process.command] if process.command is not None else [shell, "--login"]
     if process.command is None and shell.endswith("/sh"):
@@ -188,9 +190,24 @@ async def _pump_in(
             except asyncssh.BreakReceived:
                 _signal(child, signal.SIGINT)
                 continue
-            await feed(data if isinstance(data, bytes) else data.encode(TRANSPARENT))
+            await feed(data if isinstance(data, bytes) else _bytes(data))
             if not data:
                 return
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return text.encode(TRANSPARENT)
+    except UnicodeEncodeError:  # decoded before the channel was switched
+        return text.encode(errors="surrogateescape")
+
+
+def as_sent(process: asyncssh.SSHServerProcess[Any], text: str) -> Any:  # noqa: ANN401
+    """A message of ours in UTF-8, as text or bytes, as the channel takes it."""
+    data = text.encode()
+    if process.channel.get_encoding()[0] is None:
+        return data
+    return data.decode(process.channel.get_encoding()[0] or "ascii")
 
 
 def _signal(child: asyncio.subprocess.Process, number: int) -> None:
