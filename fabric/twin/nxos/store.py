@@ -37,7 +37,9 @@ class Stored:
 
 
 def write_text(path: Path, text: str, mode: int = 0o600) -> None:
-    """Replace a file as a whole."""
+    """Replace a file as a whole, unless it holds just that."""
+    if path.exists() and path.read_text(encoding="utf-8") == text:
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.new")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
