@@ -279,7 +279,7 @@ def test_too_much_pause_fails_the_dcqcn_profile(fabric):
     once(fabric, (*HOST1, "rx_pause_us", 3), 5000)
     (failure,) = failures(fabric, "incast")
     assert failure.id == "incast.pause-ratio"
-    assert failure.value == pytest.approx(5000 / (5 * 4000), rel=0.5)
+    assert failure.value == pytest.approx(5000 / (5 * 80_000), rel=0.5)
 
 
 def test_pause_of_a_lossy_priority_fails(fabric):

@@ -242,7 +242,7 @@ def test_frames_have_what_a_report_draws(site, fabric):
     assert incast["fraction"].to_list() == pytest.approx([0.97] * 5)
     senders = frames.senders_frame(made)
     assert senders["sender"].nunique() == 3
-    assert len(senders) == 3 * 40
+    assert len(senders) == 3 * 80
     assert set(frames.queues_frame(made)["port"]) == {"leaf1:Ethernet1/1"}
     moved = frames.counters_frame(made)
     assert (moved["delta"] != 0).all()

@@ -20,11 +20,13 @@ from validation.traffic import FlowMeasure, Pair, Step, Stream, TrafficPlan, hos
 
 NAME = "incast"
 MESSAGE_BYTES = 65536
-QPS = 4
-DURATION_US = 4000.0
-# Rate control needs a few of its periods to find the fair share; what a job
-# sees is what comes after.
-WARMUP_US = 1000.0
+QPS = 2
+# All senders start at line rate, and rate control needs some milliseconds to find
+# the fair share (goodput counts from then on). The step is long beside that, so
+# that the share of paused time says something about the state that a job sees.
+DURATION_US = 80_000.0
+WARMUP_US = 10_000.0
+SAMPLE_US = 1000.0
 MAX_RECEIVERS = 32
 
 
@@ -81,7 +83,7 @@ def _step(name: str, pairs: list[Pair]) -> Step:
         streams=(Stream(tuple(pairs), message_bytes=MESSAGE_BYTES, qps=QPS),),
         duration_us=DURATION_US,
         warmup_us=WARMUP_US,
-        sample_us=100.0,
+        sample_us=SAMPLE_US,
     )
 
 
