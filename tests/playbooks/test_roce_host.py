@@ -76,6 +76,7 @@ class Host:
             env=os.environ
             | {
                 "ANSIBLE_ROLES_PATH": str(ROLES),
+                "ANSIBLE_ACTION_PLUGINS": str(ROLES.parent / "plugins" / "action"),
                 "ANSIBLE_LOCAL_TEMP": str(self.folder / "tmp"),
                 "ANSIBLE_REMOTE_TEMP": str(self.folder / "tmp"),
                 "ANSIBLE_NOCOLOR": "1",

@@ -8,6 +8,7 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 
 from fabric.errors import PaisoarError
+from fabric.plan import undo
 from fabric.playside import ready_host
 
 DOCUMENTATION = r"""
@@ -27,6 +28,10 @@ options:
     description: A file; where it exists, the host is left untouched.
     type: path
     default: ''
+  back:
+    description: The plan takes a change back; what is returned is that change.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
@@ -66,7 +71,7 @@ class ActionModule(ActionBase):  # type: ignore[misc] # ansible has no types
     TRANSFERS_FILES = False
     _supports_check_mode = True
     _supports_diff = True
-    _VALID_ARGS = frozenset({"plan", "stop"})
+    _VALID_ARGS = frozenset({"plan", "stop", "back"})
 
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
@@ -88,13 +93,14 @@ class ActionModule(ActionBase):  # type: ignore[misc] # ansible has no types
                 "outcome": dataclasses.asdict(outcome),
                 "msg": str(outcome),
             }
-        change = ready.order.change
+        diff = ready.order.change.diff
+        change = undo(ready.order.change) if args.get("back") else ready.order.change
         result |= {
             "todo": True,
             "files": [dataclasses.asdict(file) for file in change.files],
             "commands": list(change.commands),
             "rollback": list(change.rollback),
         }
-        if self._task.diff and change.diff:
-            result["diff"] = {"prepared": change.diff + "\n"}
+        if self._task.diff and diff:
+            result["diff"] = {"prepared": diff + "\n"}
         return result

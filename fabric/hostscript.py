@@ -1,0 +1,92 @@
+"""The shell script that carries out a host's change, or takes it back, in one round trip.
+
+Plain POSIX sh, read from standard input: nothing has to be installed on the host.
+Files are replaced whole or not at all.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from fabric.devices.base import FileChange
+
+# The script says so where it changed anything.
+CHANGED = "paisoar: changed"
+
+_HEAD = f"""\
+umask 022
+files=0
+failed=0
+changed() {{ [ "$1" = 0 ] || echo {shlex.quote(CHANGED)}; }}
+# write PATH MODE CONTENT: nothing where the file is so already.
+write() {{
+    if [ -f "$1" ] && [ "$(cat "$1"; echo x)" = "$3x" ]; then
+        chmod "$2" "$1"
+        return
+    fi
+    mkdir -p "$(dirname "$1")" &&
+        printf %s "$3" > "$1.paisoar" &&
+        chmod "$2" "$1.paisoar" &&
+        mv -f "$1.paisoar" "$1" &&
+        files=1
+}}
+# away PATH
+away() {{
+    [ -e "$1" ] || return 0
+    rm -f "$1" && files=1
+}}
+reload() {{ [ "$files" = 0 ] || systemctl daemon-reload; }}
+"""
+
+
+def apply_script(files: Sequence[FileChange], commands: Sequence[str]) -> str:
+    """Write the files, reload systemd, run the commands; the first failure stops.
+
+    What failed is on stderr, with what it said before it.
+    """
+    lines = [_HEAD, _stopping("stop")]
+    for file in files:
+        lines.append(_step(_file(file.path, file.mode, file.after), f"write {file.path}", "stop"))
+    lines.append(_step("reload", "systemctl daemon-reload", "stop"))
+    lines += [_step(command, command, "stop") for command in commands]
+    lines.append(f"changed {1 if commands else '$files'}")
+    return "\n".join(lines) + "\n"
+
+
+def rollback_script(files: Sequence[FileChange], commands: Sequence[str]) -> str:
+    """Run the commands, restore the files, reload systemd; a failure stops nothing.
+
+    Commands come first: a unit can only be disabled while its file is there. The
+    script fails at its end where anything failed.
+    """
+    lines = [_HEAD, _stopping("note")]
+    lines += [_step(command, command, "note") for command in commands]
+    for file in files:
+        lines.append(
+            _step(_file(file.path, file.mode, file.before), f"restore {file.path}", "note")
+        )
+    lines.append(_step("reload", "systemctl daemon-reload", "note"))
+    lines.append(f"changed {1 if commands else '$files'}")
+    lines.append('exit "$failed"')
+    return "\n".join(lines) + "\n"
+
+
+def _file(path: str, mode: str, content: str | None) -> str:
+    if content is None:
+        return f"away {shlex.quote(path)}"
+    return f"write {shlex.quote(path)} {shlex.quote(mode)} {shlex.quote(content)}"
+
+
+def _stopping(name: str) -> str:
+    end = "exit 1" if name == "stop" else "failed=1"
+    said = 'printf \'%s\\nThis command failed: %s\\n\' "$(cat "$said")" "$1" >&2'
+    return f"said=$(mktemp) || exit 1\ntrap 'rm -f \"$said\"' EXIT\n{name}() {{ {said}; {end}; }}"
+
+
+def _step(command: str, name: str, otherwise: str) -> str:
+    # Its input is not the rest of this script. A newline ends what may be a comment.
+    # A subshell would forget that a file was written; an ``exit`` inside needs one.
+    if command.startswith(("write ", "away ")) or command == "reload":
+        return f'{command} > "$said" 2>&1 || {otherwise} {shlex.quote(name)}'
+    return f'( {command}\n) < /dev/null > "$said" 2>&1 || {otherwise} {shlex.quote(name)}'
