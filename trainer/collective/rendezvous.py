@@ -78,7 +78,7 @@ class Rendezvous:
         explain: Callable[[int], str] | None = None,
         host: str = "127.0.0.1",
         join_within_s: float = 60.0,
-        silent_after_s: float = 8.0,
+        silent_after_s: float = 15.0,
         slow_after_s: float = 2.0,
     ) -> None:
         self.size = size
