@@ -22,6 +22,7 @@ from typing import Any
 import asyncssh
 
 CHUNK = 65536
+HANG_UP_S = 1.0
 # One character per byte: a text channel in this encoding carries any bytes.
 TRANSPARENT = "latin-1"
 # Goes home as sshd does, then becomes the command: $0 is the program, the rest its arguments.
@@ -137,22 +138,25 @@ async def _until_done(
     done = asyncio.create_task(_finish(child, outputs))
     try:
         await asyncio.wait({gone, done}, return_when=asyncio.FIRST_COMPLETED)
-        if not done.done():
-            _signal(child, signal.SIGHUP)
-            done.cancel()
+        return done.result() if done.done() else -signal.SIGHUP
     finally:
+        # The client is gone, or the server stops: the command must not outlive its session.
         for task in (pump_in, gone, done):
             task.cancel()
-        results = await asyncio.gather(pump_in, gone, done, return_exceptions=True)
+        await asyncio.gather(pump_in, gone, done, return_exceptions=True)
         if child.stdin is not None:
             child.stdin.close()
-    status = results[2]
-    if isinstance(status, int):
-        return status
-    if child.returncode is None:
-        _signal(child, signal.SIGKILL)
-        await child.wait()
-    return child.returncode if child.returncode is not None else -signal.SIGHUP
+        await _hang_up(child)
+
+
+async def _hang_up(child: asyncio.subprocess.Process) -> None:
+    """SIGHUP for what still runs, SIGKILL for what does not heed it."""
+    for number in (signal.SIGHUP, signal.SIGKILL):
+        if child.returncode is not None:
+            return
+        _signal(child, number)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(child.wait(), HANG_UP_S)
 
 
 async def _finish(child: asyncio.subprocess.Process, outputs: Sequence[Any]) -> int:

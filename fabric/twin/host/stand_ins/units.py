@@ -128,7 +128,12 @@ class Unit:
 
 
 def enabled_units(host: Host) -> list[Unit]:
-    """Units that multi-user.target pulls in at boot."""
-    folder = f"{host.etc}/systemd/system/multi-user.target.wants"
-    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    return [Unit(host, name) for name in names]
+    """Units that something pulls in at boot: a target, or the device of one of the NICs."""
+    folder = f"{host.etc}/systemd/system"
+    devices = {f"sys-subsystem-net-devices-{nic.name}.device" for nic in host.nics()}
+    names: set[str] = set()
+    for entry in os.listdir(folder) if os.path.isdir(folder) else []:
+        puller, _, kind = entry.rpartition(".")
+        if kind in ("wants", "requires") and (puller.endswith(".target") or puller in devices):
+            names |= set(os.listdir(f"{folder}/{entry}"))
+    return [Unit(host, name) for name in sorted(names)]

@@ -127,17 +127,19 @@ def test_nothing_is_left_when_the_daemon_is_killed(tmp_path, site):
 
 
 def _running(argument: str) -> bool:
-    found = False
-    for process in psutil.process_iter(["cmdline"]):
-        words = process.info["cmdline"] or []
-        found = found or words[:2] == ["sleep", argument]
-    return found
+    return _becomes(argument, running=True)
 
 
 def _gone(argument: str) -> bool:
+    return _becomes(argument, running=False)
+
+
+def _becomes(argument: str, *, running: bool) -> bool:
+    """Whether ``sleep ARGUMENT`` comes to run, or to an end, within five seconds."""
     until = time.monotonic() + 5
-    while _running(argument):
-        if time.monotonic() > until:
-            return False
+    while time.monotonic() < until:
+        lines = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
+        if running == (["sleep", argument] in lines):
+            return True
         time.sleep(0.05)
-    return True
+    return False

@@ -94,6 +94,15 @@ def test_after_a_reboot_only_what_is_enabled_is_set_again(out, unit):
     assert "\tenabled     0   0   0   1 " in out("mlnx_qos -i ens1f0")
 
 
+def test_a_unit_wanted_by_its_nic_starts_at_boot(out, unit):
+    device = "sys-subsystem-net-devices-ens1f0.device"
+    out(f"sed -i s/multi-user.target/{device}/ /etc/systemd/system/paisoar-roce@.service")
+
+    out(f"systemctl enable {unit}; systemctl reboot")
+
+    assert out("cat /sys/class/net/ens1f0/mtu") == "9000\n"
+
+
 def test_a_masked_unit_does_not_start(shell):
     shell("systemctl mask lldpad")
 
