@@ -50,9 +50,9 @@ async def serve_control(token: str, answer: Answering) -> asyncio.Server:
 
 async def _reply(token: str, answer: Answering, line: bytes) -> Request:
     try:
-        request = json.loads(line)
+        request = dict(json.loads(line))
         given = str(request.pop("token", ""))
-    except (ValueError, AttributeError):
+    except (ValueError, TypeError):
         return {"error": "not a request"}
     if not hmac.compare_digest(given.encode(), token.encode()):
         return {"error": "wrong token"}
@@ -60,6 +60,8 @@ async def _reply(token: str, answer: Answering, line: bytes) -> Request:
         return {"result": await answer(str(request.pop("operation", "")), request)}
     except ControlError as error:
         return {"error": str(error)}
+    except KeyError as error:
+        return {"error": f"the request lacks {error}"}
 
 
 def ask(site: Site, operation: str, **request: Any) -> Any:  # noqa: ANN401 - JSON
@@ -80,7 +82,8 @@ def _exchange(site: Site, request: Request) -> Request:
         with socket.create_connection(address, timeout=TIMEOUT_S) as connection:
             line = json.dumps({"token": control["token"], **request}).encode() + b"\n"
             connection.sendall(line)
-            reply = json.loads(connection.makefile("rb").readline())
+            with connection.makefile("rb") as stream:
+                reply = json.loads(stream.readline())
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ToolError(
             f"the twin of {site.path} is not up: asking it for {request['operation']!r} "

@@ -84,6 +84,7 @@ class _Shell:
             try:
                 line = await self.process.stdin.readline()
             except asyncssh.BreakReceived:
+                self.channel.clear_input()
                 self.process.stdout.write(f"^C\n{self.cli.prompt}")
                 continue
             except asyncssh.TerminalSizeChanged as size:
