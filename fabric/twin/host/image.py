@@ -95,7 +95,9 @@ def install_etc(folder: Path, name: str) -> None:
     for borrowed in _BORROWED:
         source = Path("/etc") / borrowed
         with contextlib.suppress(OSError):
-            if source.is_dir():
+            if borrowed == "alternatives":
+                _borrow_alternatives(source, etc / borrowed)
+            elif source.is_dir():
                 shutil.copytree(source, etc / borrowed, symlinks=True)
             elif source.exists():
                 shutil.copyfile(source, etc / borrowed)
@@ -116,6 +118,14 @@ def install_etc(folder: Path, name: str) -> None:
         (etc / file).write_text(text)
     for made in ("systemd/system", "modprobe.d", "sysctl.d", "profile.d"):
         (etc / made).mkdir(parents=True, exist_ok=True)
+
+
+def _borrow_alternatives(source: Path, target: Path) -> None:
+    """Links to programs only: manual pages are most of them and would slow every start."""
+    target.mkdir()
+    for link in os.scandir(source):
+        if link.is_symlink() and not link.name.endswith(".gz"):
+            (target / link.name).symlink_to(Path(link.path).readlink())
 
 
 def is_program(path: Path) -> bool:

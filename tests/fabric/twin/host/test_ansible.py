@@ -72,6 +72,7 @@ def test_modules_files_and_services_work_by_default(host, tmp_path):
         assert "trust state: dscp" in served.out("cat ~/before")
 
 
+@pytest.mark.slow
 def test_modules_work_without_sftp_when_piped(host, tmp_path):
     with serve(host, tmp_path / "ssh", sftp=False) as served:
         stats = play(

@@ -47,6 +47,10 @@ def test_a_terminal_has_the_hosts_prompt_and_status(served):
     assert done.returncode == 5
 
 
+def test_programs_that_debian_links_through_etc_alternatives_run(served):
+    assert served.out("echo lossless | awk '{print length($1)}'") == "8\n"
+
+
 def test_sessions_at_once_share_one_view(served):
     with ThreadPoolExecutor(4) as pool:
         names = list(pool.map(lambda i: served.out(f"echo {i} >> ~/log; hostname"), range(4)))
