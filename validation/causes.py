@@ -93,6 +93,22 @@ def no_marks(observation: Observation, receiver: PortRef) -> str:
     return _mismarked(observation) or UNKNOWN
 
 
+def much_pause(observation: Observation) -> str:
+    """Why PFC had to act for long although DCQCN is there to prevent it."""
+    dscp = observation.site.intent.roce.dscp[0]
+    unmarking = []
+    for switch in observation.site.topology.switches:
+        for ref in observation.cabled(switch):
+            port = port_state(observation, ref)
+            queue = port.queue(port.class_of_dscp(dscp)) if port else None
+            if port is not None and (queue is None or queue.ecn is None):
+                unmarking.append(ref)
+    if unmarking:
+        more = f" and {len(unmarking) - 1} more ports" if len(unmarking) > 1 else ""
+        return f"ECN is off on the RDMA queue of {unmarking[0]}{more}"
+    return no_reaction(observation)
+
+
 def no_reaction(observation: Observation) -> str:
     """Why senders do not slow down on CNPs."""
     for endpoint in observation.site.topology.endpoints:

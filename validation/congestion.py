@@ -19,9 +19,7 @@ def dcqcn_checks(observation: Observation, receivers: tuple[PortRef, ...]) -> li
     """
     checks = []
     for receiver in receivers:
-        checks.append(
-            _moved(observation, "ecn", receiver, "np_ecn_marked_packets", "marked packets")
-        )
+        checks.append(_marked(observation, receiver))
         checks.append(_moved(observation, "cnp", receiver, "np_cnp_sent", "CNPs"))
     return [*checks, *_handled(observation), *pause_ratio_checks(observation)]
 
@@ -36,8 +34,10 @@ def pause_ratio_checks(observation: Observation) -> list[Check]:
             continue
         delta = observation.deltas.get(*port, "rx_pause_us", observation.priority)
         if delta is None or not delta.known:
-            said = observation.deltas.why_missing(port.device, "rx_pause_us")
-            if delta is None and said:
+            said = observation.deltas.why_missing(
+                port.device, "rx_pause_us", port.port, observation.priority
+            )
+            if delta is None and said and "PFC is off" not in said:
                 checks.append(judge.skipped("pause-ratio", port, f"{port}: {said}"))
             else:
                 checks.append(
@@ -59,7 +59,7 @@ def pause_ratio_checks(observation: Observation) -> list[Check]:
                 limit,
                 "of the time",
                 reason=f"{port} was paused for {ratio:.1%} of the time (limit {limit:.1%}): "
-                f"PFC does the work of ECN; {causes.no_reaction(observation)}",
+                f"PFC does the work of ECN; {causes.much_pause(observation)}",
                 at=port,
             )
         )
@@ -78,15 +78,16 @@ def pause_priority_checks(observation: Observation) -> list[Check]:
         for port in observation.cabled(device):
             for name in ("rx_pause_frames", "tx_pause_frames"):
                 for delta in observation.deltas.named(*port, name):
+                    if delta.priority is None:
+                        continue  # a port's total says nothing about priorities
                     shown = True
                     if delta.priority not in lossless and delta.known and delta.value:
                         stray += delta.value
                         worst = delta
         if not shown:
-            said = observation.deltas.why_missing(device, "rx_pause_frames")
-            reason = said or f"{device} shows no PFC counters"
-            make = judge.skipped if said else judge.failed
-            checks.append(make("pause-priority", device, reason))
+            checks.append(
+                judge.skipped("pause-priority", device, f"{device} shows no PFC frames by priority")
+            )
             continue
         checks.append(
             judge.at_most(
@@ -112,10 +113,10 @@ def pfc_checks(observation: Observation) -> list[Check]:
     shown = False
     for device in observation.site.topology.switches:
         for port in observation.cabled(device):
-            delta = observation.deltas.get(*port, "tx_pause_frames", observation.priority)
-            if delta is not None and delta.known:
-                shown = True
-                frames += delta.value
+            for delta in observation.deltas.named(*port, "tx_pause_frames"):
+                if delta.known and delta.priority in (None, observation.priority):
+                    shown = True
+                    frames += delta.value
     if not shown:
         return [judge.failed("pfc", "fabric", "no switch shows the PFC frames that it sent")]
     reason = (
@@ -125,6 +126,29 @@ def pfc_checks(observation: Observation) -> list[Check]:
     return [judge.at_least("pfc", "fabric", frames, 1, "frames", reason=reason)]
 
 
+def _marked(observation: Observation, receiver: PortRef) -> Check:
+    """Marks of the congested queue itself: the switch port in front of the receiver.
+
+    Where that switch does not count them, what the receiver saw stands in, which
+    may have been marked elsewhere.
+    """
+    judge = Judge(observation, "counters")
+    last_hop = observation.site.topology.peer(receiver)
+    delta = observation.deltas.get(*last_hop, "ecn_marked_packets", observation.priority)
+    if delta is None or not delta.known or last_hop.device in observation.unread:
+        return _moved(observation, "ecn", receiver, "np_ecn_marked_packets", "marked packets")
+    return judge.at_least(
+        "ecn",
+        receiver,
+        delta.value,
+        1,
+        "marked packets",
+        reason=f"{last_hop} marked no packet although many sent to {receiver}: "
+        f"{causes.no_marks(observation, receiver)}",
+        at=last_hop,
+    )
+
+
 def _moved(observation: Observation, check: str, receiver: PortRef, name: str, unit: str) -> Check:
     judge = Judge(observation, "counters")
     if receiver.device in observation.unread:
@@ -132,15 +156,12 @@ def _moved(observation: Observation, check: str, receiver: PortRef, name: str, u
         return judge.failed(check, receiver, f"its counters were not read: {what}", receiver)
     delta = observation.deltas.get(*receiver, name)
     if delta is None or not delta.known:
-        said = observation.deltas.why_missing(receiver.device, name)
+        said = observation.deltas.why_missing(receiver.device, name, receiver.port)
         if delta is None and said:
             return judge.skipped(check, receiver, f"{receiver}: {said}")
         status = "is not shown" if delta is None else f"is unknown ({delta.status})"
         return judge.failed(check, receiver, f"{receiver}: {name} {status}", receiver)
     cause = causes.no_marks(observation, receiver)
-    at = receiver
-    if check == "ecn" and "ECN is off" in cause:
-        at = observation.site.topology.peer(receiver)
     return judge.at_least(
         check,
         receiver,
@@ -148,7 +169,7 @@ def _moved(observation: Observation, check: str, receiver: PortRef, name: str, u
         1,
         unit,
         reason=f"no {unit} at {receiver} under incast: {cause}",
-        at=at,
+        at=receiver,
     )
 
 
@@ -163,7 +184,7 @@ def _handled(observation: Observation) -> list[Check]:
         for name in totals:
             delta = observation.deltas.get(*port, name)
             if delta is None or not delta.known:
-                said = observation.deltas.why_missing(port.device, name)
+                said = observation.deltas.why_missing(port.device, name, port.port)
                 if delta is None and said:
                     return [judge.skipped("cnp-handled", "fabric", f"{port}: {said}")]
                 return [judge.failed("cnp-handled", "fabric", f"{port} does not show {name}", port)]

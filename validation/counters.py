@@ -7,6 +7,7 @@ so; judgement turns that into FAIL or SKIP.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -90,10 +91,25 @@ class Deltas:
         """Every counter that moved or cannot be known, for people and tables."""
         return tuple(d for d in self._items.values() if d.value or not d.known)
 
-    def why_missing(self, device: str, name: str) -> str:
-        """What the device's module said about a counter that it does not show; else empty."""
+    def why_missing(
+        self, device: str, name: str, port: str = "", priority: int | None = None
+    ) -> str:
+        """What the device's module said about a counter that it does not show; else empty.
+
+        Modules write ``[PORT: ]NAME[, NAME ...][ of priority N]: REASON``, or name
+        the port at the end of the reason. What is said of another port or
+        priority is no answer.
+        """
         for said in self._missing.get(device, ()):
-            if name in said.replace(",", " ").replace(":", " ").split():
+            words = re.split(r"[\s,:]+", said)
+            of_priority = re.search(r"of priority (\d)", said)
+            head, _, _ = said.partition(":")
+            tail = words[-1] if words[-2:-1] == ["for"] else ""
+            elsewhere = (head != port and name not in re.split(r"[\s,]+", head)) or (
+                tail not in ("", port)
+            )
+            other = of_priority is not None and int(of_priority[1]) != priority
+            if name in words and not elsewhere and not other:
                 return said
         return ""
 

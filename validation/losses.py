@@ -110,7 +110,7 @@ def _cable(observation: Observation, judge: Judge, sender: PortRef, receiver: Po
     got = deltas.get(*receiver, "rx_packets")
     for end, delta, name in ((sender, sent, "tx_packets"), (receiver, got, "rx_packets")):
         if delta is None or not delta.known:
-            said = deltas.why_missing(end.device, name)
+            said = deltas.why_missing(end.device, name, end.port)
             if delta is None and said:
                 return judge.skipped("cable", subject, f"{end}: {said}")
             return judge.failed("cable", subject, f"{end}: {_unknown(delta, name)}", end)
@@ -154,7 +154,9 @@ def _drops_of(
         for side, fine, coarse in _DROPS:
             delta = deltas.get(*port, fine, observation.priority) or deltas.get(*port, coarse)
             if delta is None:
-                said = deltas.why_missing(device, fine) or deltas.why_missing(device, coarse)
+                said = deltas.why_missing(
+                    device, fine, port.port, observation.priority
+                ) or deltas.why_missing(device, coarse, port.port)
                 if said:
                     excused = f"{device} does not show {side} drops: {said}"
                 else:
@@ -201,7 +203,7 @@ def _sum_is_zero(
         for name in names:
             delta = observation.deltas.get(*port, name)
             if delta is None:
-                absent[name] = observation.deltas.why_missing(device, name)
+                absent[name] = observation.deltas.why_missing(device, name, port.port)
             elif not delta.known:
                 return judge.failed(check, device, _unknown(delta, name), port)
             else:

@@ -73,11 +73,17 @@ def _nic(
     subject = f"{port} {verb}"
     delta = observation.deltas.get(*port, name, observation.priority)
     if delta is None or not delta.known:
-        said = observation.deltas.why_missing(port.device, name)
+        said = observation.deltas.why_missing(port.device, name, port.port, observation.priority)
         if delta is None and said:
             return judge.skipped("priority", subject, f"{port}: {said}")
         return judge.failed("priority", subject, f"{port} does not show {name}", port)
-    share = delta.value / planned
+    # What was lost before it came here is no matter of this port's maps.
+    passing = observation.site.topology.peer(port) if name == "rx_prio_packets" else port
+    sent = observation.deltas.get(*passing, "tx_packets")
+    expected = min(planned, sent.value) if sent is not None and sent.known else planned
+    if not expected:
+        return judge.skipped("priority", subject, f"no packet came from {passing}")
+    share = delta.value / expected
     elsewhere = _most(observation, port, name)
     seen = f", most were in priority {elsewhere.priority}" if elsewhere is not None else ""
     cause = causes.wrong_priority(observation, port) or causes.UNKNOWN
@@ -87,7 +93,7 @@ def _nic(
         min(1.0, share),
         PRIORITY_SHARE,
         "of packets",
-        reason=f"{port} {verb} {delta.value:,} of {planned:,} RDMA packets in priority "
+        reason=f"{port} {verb} {delta.value:,} of {expected:,} RDMA packets in priority "
         f"{observation.priority}{seen}: {cause}",
         at=port,
     )
@@ -107,6 +113,7 @@ def _through(observation: Observation, switch: str) -> Check | None:
     judge = Judge(observation, "counters")
     hosts = set(observation.site.topology.hosts)
     came = left = 0
+    dropped = 0
     for port in observation.cabled(switch):
         peer = observation.site.topology.peer(port)
         if peer.device in observation.unread:
@@ -115,7 +122,9 @@ def _through(observation: Observation, switch: str) -> Check | None:
         for end, name in ((peer, theirs), (port, "tx_queue_packets")):
             delta = observation.deltas.get(*end, name, observation.priority)
             if delta is None or not delta.known:
-                said = observation.deltas.why_missing(end.device, name)
+                said = observation.deltas.why_missing(
+                    end.device, name, end.port, observation.priority
+                )
                 if delta is None and said:
                     return judge.skipped("priority", switch, f"{end}: {said}")
                 return judge.failed("priority", switch, f"{end} does not show {name}", end)
@@ -123,13 +132,19 @@ def _through(observation: Observation, switch: str) -> Check | None:
                 left += delta.value
             else:
                 came += delta.value
+        # Dropped packets are the loss check's, not a matter of maps.
+        dropped += sum(
+            delta.value
+            for name in ("rx_discards", "rx_mtu_drops", "tx_discards")
+            if (delta := observation.deltas.get(*port, name)) is not None
+        )
     if not came:
         return judge.skipped("priority", switch, "no RDMA packet came this way")
     cause, at = _misplacing_port(observation, switch)
     return judge.at_least(
         "priority",
         switch,
-        min(1.0, left / came),
+        min(1.0, (left + dropped) / came),
         PRIORITY_SHARE,
         "of packets",
         reason=f"{switch}: {came:,} packets came in as priority {observation.priority}, "

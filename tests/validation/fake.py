@@ -77,7 +77,7 @@ class FakeFabric:
             fine = ("tx_prio_packets", "rx_prio_packets", "rx_prio_discards", "rx_pause_us")
             for counter in (
                 *PER_PRIORITY,
-                *(fine if host else ("tx_queue_packets", "queue_drops")),
+                *(fine if host else ("tx_queue_packets", "queue_drops", "ecn_marked_packets")),
             ):
                 for priority in range(8):
                     yield (*port, counter, priority)
@@ -167,6 +167,7 @@ class FakeFabric:
                     )
         if fan_in > 1:
             tally[(*flow.target, "np_ecn_marked_packets", None)] += 10
+            tally[(*topology.peer(flow.target), "ecn_marked_packets", 3)] += 10
             tally[(*flow.target, "np_cnp_sent", None)] += 5
             tally[(*flow.source, "rp_cnp_handled", None)] += 5
         self.spoil(flow, tally)

@@ -82,6 +82,26 @@ def test_what_the_module_says_about_a_missing_counter_is_found_by_its_whole_name
     assert deltas.why_missing("leaf1", "rx_discards") == ""
 
 
+def test_what_is_said_of_another_port_or_priority_is_no_answer():
+    deltas = Deltas.between(
+        snapshot(
+            missing=(
+                "p1: rx_pause_us, tx_pause_us of priority 0: not counted, because PFC is off",
+                "p1: rx_discards: ethtool has no rx_discards_phy",
+                "queue_drops: 'show queuing interface' does not show it for Ethernet1/2",
+            )
+        ),
+        {},
+    )
+    assert deltas.why_missing("leaf1", "tx_pause_us", "p1", 0)
+    assert not deltas.why_missing("leaf1", "tx_pause_us", "p1", 3)
+    assert not deltas.why_missing("leaf1", "tx_pause_us", "p2", 0)
+    assert deltas.why_missing("leaf1", "rx_discards", "p1")
+    assert not deltas.why_missing("leaf1", "rx_discards", "p2")
+    assert deltas.why_missing("leaf1", "queue_drops", "Ethernet1/2", 3)
+    assert not deltas.why_missing("leaf1", "queue_drops", "Ethernet1/1", 3)
+
+
 def test_moved_lists_what_moved_and_what_cannot_be_known():
     deltas = Deltas.between(
         snapshot(counter(1), counter(1, "tx_packets"), counter(9, "rx_bytes", port="p2")),
