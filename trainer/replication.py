@@ -81,8 +81,10 @@ def check_equal(communicator: Communicator, arrays: Iterable[np.ndarray], doing:
     differing = [rank for rank in range(communicator.size) if (every[rank] != every[0]).any()]
     if differing:
         ranks = ", ".join(map(str, differing))
-        raise WeightsDifferError(
+        # Kept: TensorFlow shows what is raised inside a graph as an error of its own.
+        communicator.failure = WeightsDifferError(
             f"{doing}: the weights of rank {ranks} are not those of rank 0",
             advice="Something changes weights outside of the optimizer on some ranks, e.g. "
             "random layers or callbacks; go back to the last checkpoint.",
         )
+        raise communicator.failure

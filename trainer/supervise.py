@@ -135,7 +135,8 @@ def run_ranks(
             time.sleep(_POLL_S)
         _watch(processes, rendezvous)
         if rendezvous.failure is not None:
-            _last_words(processes)
+            culprit = rendezvous.failure.culprit
+            _last_words([p for p in processes if culprit is None or p.rank != culprit.rank])
         tell()
         if rendezvous.failure is not None:
             raise _error(rendezvous, processes)
