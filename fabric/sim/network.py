@@ -102,21 +102,19 @@ def read_network(site: Site, states: Mapping[str, DeviceQos]) -> Network:
 
 def fill_network(arena: Arena, network: Network) -> None:
     """Write ports, queues, ingress buffers and switches into the arrays."""
-    switches = {name: number for number, name in enumerate(network.site.topology.switches)}
-    for name, number in switches.items():
-        arena.m[arena.node(number) + NODE_POOL] = network.site.switch(name).buffer
+    switches = {name: arena.node(n) for n, name in enumerate(network.site.topology.switches)}
+    for name, node in switches.items():
+        arena.m[node + NODE_POOL] = network.site.switch(name).buffer
     for p, (port, qos) in enumerate(zip(network.ports, network.qos, strict=True)):
-        number = switches.get(port.device)
-        node = NONE if number is None else arena.node(number)
+        node = switches.get(port.device, NONE)
         _fill_link(arena, network, p, node)
         _fill_classes(arena, p, qos)
         _fill_queues(arena, p, qos)
         if node != NONE:
             _fill_buffers(arena, p, node, qos)
         elif qos.nic is not None and qos.nic.dcqcn is not None:
-            arena.m[arena.port(p) + PORT_NP_MASK] = sum(
-                1 << n for n in set(qos.nic.dcqcn.np_priorities)
-            )
+            notified = set(qos.nic.dcqcn.np_priorities)
+            arena.m[arena.port(p) + PORT_NP_MASK] = sum(1 << priority for priority in notified)
 
 
 def pfc_of(qos: PortQos) -> tuple[int, ...]:

@@ -96,7 +96,8 @@ def goodput(arena: Arena, options: SimOptions) -> NDArray[np.float64]:
     """Payload received in order from warm-up on, bits a second, one entry a flow."""
     seconds = (options.duration_us - options.warmup_us) / 1e6
     flows = arena.table(arena.flows, arena.sizes.flows, FLOW_WORDS)
-    return (flows[:, FLOW_BYTES] - flows[:, FLOW_WARMUP_BYTES]) * 8.0 / seconds
+    received = (flows[:, FLOW_BYTES] - flows[:, FLOW_WARMUP_BYTES]).astype(np.float64)
+    return received * 8.0 / seconds
 
 
 def goodput_series(arena: Arena, options: SimOptions) -> NDArray[np.float64]:
@@ -129,8 +130,8 @@ def queue_stats(
     chosen = [p for p, port in enumerate(network.ports) if port.device in switches]
     m = arena.m
     taken = arena.table(int(m[SAMPLE_DEPTHS]), int(m[SAMPLES]), arena.sizes.ports)
-    taken = taken[:, chosen].astype(np.float64)
-    steady = taken[int(options.warmup_us // options.sample_us) :]
+    depths = taken[:, chosen].astype(np.float64)
+    steady = depths[int(options.warmup_us // options.sample_us) :]
     if not len(steady):
         steady = np.zeros((1, len(chosen)))
     mean = steady.mean(axis=0)
@@ -145,7 +146,7 @@ def queue_stats(
         )
         for i, p in enumerate(chosen)
     )
-    return stats, np.ascontiguousarray(taken.T)
+    return stats, np.ascontiguousarray(depths.T)
 
 
 def counters(arena: Arena, network: Network) -> tuple[Counter, ...]:

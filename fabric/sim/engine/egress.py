@@ -68,7 +68,7 @@ def schedule_kick(m: Memory, p: int, time: int) -> None:
 @jit
 def take_packet(m: Memory) -> int:
     """A free packet; the loop sees to it that there always is one."""
-    k = m[FREE]
+    k = int(m[FREE])
     m[FREE] = m[k + PACKET_NEXT]
     m[FREE_COUNT] -= 1
     return k
@@ -105,7 +105,7 @@ def enqueue(m: Memory, p: int, traffic_class: int, k: int, ready: int) -> None:
 def dequeue(m: Memory, p: int, traffic_class: int) -> int:
     """Remove the first packet of a queue of port ``p``."""
     queue = queue_of(p, traffic_class)
-    k = m[queue + QUEUE_HEAD]
+    k = int(m[queue + QUEUE_HEAD])
     following = m[k + PACKET_NEXT]
     m[queue + QUEUE_HEAD] = following
     if following == NONE:
@@ -155,7 +155,7 @@ def charge_class(m: Memory, p: int, traffic_class: int, wire_bytes: int) -> None
 
 
 @jit
-def draw(m: Memory) -> int:
+def draw(m: Memory) -> np.int64:
     """32 random bits (splitmix64, Steele et al., OOPSLA 2014)."""
     state = np.uint64(m[RANDOM]) + np.uint64(0x9E3779B97F4A7C15)
     m[RANDOM] = np.int64(state)

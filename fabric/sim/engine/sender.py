@@ -153,17 +153,15 @@ def _make_data(m: Memory, q: int, now: int) -> int:
 
 
 @jit
-def serve_host(m: Memory, p: int, now: int) -> None:
-    """Send the next packet of a NIC, if the wire is free and one may leave."""
-    if m[p + PORT_BUSY] > now:
-        schedule_kick(m, p, m[p + PORT_BUSY])
-        return
+def _scan(m: Memory, p: int, now: int) -> tuple[int, int, int, int]:
+    """What the queue pairs of a NIC could send now.
+
+    A mask of their classes, when the next one that still has to wait may send,
+    how many are ready, and the first of those.
+    """
     paused = m[p + PORT_PAUSED]
-    control = m[p + PORT_WAITING] & ~paused
-    first, count = m[p + PORT_QP_FIRST], m[p + PORT_QP_COUNT]
-    turn = m[p + PORT_QP_TURN]
-    mask, later = control, NEVER
-    ready, chosen, chosen_class = 0, NONE, NONE
+    first, count, turn = m[p + PORT_QP_FIRST], m[p + PORT_QP_COUNT], m[p + PORT_QP_TURN]
+    mask, later, ready, chosen = 0, NEVER, 0, NONE
     for step in range(count):
         at = turn + step
         if at >= count:
@@ -174,33 +172,53 @@ def serve_host(m: Memory, p: int, now: int) -> None:
         if m[q + QP_NEXT_TIME] > now:
             later = min(later, m[q + QP_NEXT_TIME])
             continue
+        if ready == 0:
+            chosen = q
         ready += 1
-        if chosen == NONE:
-            chosen, chosen_class = q, m[q + QP_CLASS]
         mask |= 1 << m[q + QP_CLASS]
-    if mask == 0:
+    return mask, later, ready, chosen
+
+
+@jit
+def _first_of_class(m: Memory, p: int, traffic_class: int, now: int) -> int:
+    """The ready queue pair of this class whose turn is first; there is one."""
+    first, count, turn = m[p + PORT_QP_FIRST], m[p + PORT_QP_COUNT], m[p + PORT_QP_TURN]
+    q = int(first)
+    for step in range(count):
+        q = first + QP_WORDS * ((turn + step) % count)
+        if (
+            m[q + QP_CLASS] == traffic_class
+            and m[q + QP_NEXT] < m[q + QP_LIMIT]
+            and m[q + QP_NEXT_TIME] <= now
+        ):
+            break
+    return q
+
+
+@jit
+def serve_host(m: Memory, p: int, now: int) -> None:
+    """Send the next packet of a NIC, if the wire is free and one may leave."""
+    if m[p + PORT_BUSY] > now:
+        schedule_kick(m, p, m[p + PORT_BUSY])
+        return
+    paused = m[p + PORT_PAUSED]
+    control = m[p + PORT_WAITING] & ~paused
+    mask, later, ready, q = _scan(m, p, now)
+    if control | mask == 0:
         if later < NEVER:
             schedule_kick(m, p, later)
         return
-    traffic_class = pick_class(m, p, mask)
+    traffic_class = pick_class(m, p, control | mask)
     if control >> traffic_class & 1:
         k = dequeue(m, p, traffic_class)
     else:
-        if chosen_class != traffic_class:
-            for step in range(count):
-                q = first + QP_WORDS * ((turn + step) % count)
-                if (
-                    m[q + QP_CLASS] == traffic_class
-                    and m[q + QP_NEXT] < m[q + QP_LIMIT]
-                    and m[q + QP_NEXT_TIME] <= now
-                ):
-                    chosen = q
-                    break
-        k = _make_data(m, chosen, now)
+        if m[q + QP_CLASS] != traffic_class:
+            q = _first_of_class(m, p, traffic_class, now)
+        k = _make_data(m, q, now)
         ready -= 1
-        m[p + PORT_QP_TURN] = ((chosen - first) // QP_WORDS + 1) % count
-        if m[chosen + QP_NEXT] < m[chosen + QP_LIMIT]:
-            later = min(later, m[chosen + QP_NEXT_TIME])
+        m[p + PORT_QP_TURN] = ((q - m[p + PORT_QP_FIRST]) // QP_WORDS + 1) % m[p + PORT_QP_COUNT]
+        if m[q + QP_NEXT] < m[q + QP_LIMIT]:
+            later = min(later, m[q + QP_NEXT_TIME])
     transmit(m, p, traffic_class, k, now)
     if ready > 0 or m[p + PORT_WAITING] & ~paused:
         later = now

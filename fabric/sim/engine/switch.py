@@ -84,8 +84,8 @@ def count_arrival(m: Memory, p: int, k: int) -> int:
 def _dynamic_xoff(m: Memory, ingress: int) -> int:
     """``alpha`` times the free shared buffer (Choudhury & Hahne, ToN 1998)."""
     node = m[m[ingress + INGRESS_PORT] + PORT_NODE]
-    free = m[node + NODE_POOL] - m[node + NODE_USED]
-    return max(0, m[ingress + INGRESS_ALPHA] * free >> 10)
+    free = int(m[node + NODE_POOL] - m[node + NODE_USED])
+    return max(0, int(m[ingress + INGRESS_ALPHA]) * free >> 10)
 
 
 @jit
