@@ -127,10 +127,12 @@ class _Work:
     run: ValidationRun
     states: dict[str, DeviceQos] = field(default_factory=dict)
     states_sha256: str = ""
+    probe: Probe | None = None
 
     def carry_out(self, suites: Sequence[Suite]) -> ValidationRun:
         try:
             self._begin()
+            self._prepare()
             counters, unread = self._counters()
             for suite in suites:
                 counters, unread = self._suite(suite, counters, unread)
@@ -154,6 +156,16 @@ class _Work:
             unread={name: str(error) for name, error in read.failed.items()},
         )
         self.store.save(self.run)
+
+    def _prepare(self) -> None:
+        """Make the probe, where the fabric's state is known as a whole."""
+        if set(self.states) != set(self.site.devices):
+            return
+        self.tell(Progress("reading", "", "preparing the traffic"))
+        probe = self.make_probe(self.site, self.states)
+        probe.prepare()
+        self.probe = probe
+        self.run = replace(self.run, probe=probe.name, evidence_class=probe.evidence_class)
 
     def _counters(self) -> tuple[dict[str, CounterSnapshot], dict[str, str]]:
         self.tell(Progress("reading", "", "reading every device's counters"))
@@ -200,18 +212,16 @@ class _Work:
         return after, lost
 
     def _steps(self, plan: TrafficPlan, measures: list[StepMeasure]) -> None:
-        missing = [name for name in self.site.devices if name not in self.states]
-        if missing:
+        if self.probe is None:
+            missing = [name for name in self.site.devices if name not in self.states]
             reason = f"{', '.join(missing)} did not answer: the fabric's state is not known"
             measures += [StepMeasure(step.id, not_run=reason) for step in plan.steps]
             return
-        probe = self.make_probe(self.site, self.states)
-        self.run = replace(self.run, probe=probe.name, evidence_class=probe.evidence_class)
         for number, step in enumerate(plan.steps):
             text = f"{plan.suite}: {step.id}"
             self.tell(Progress("step", plan.suite, text, number, len(plan.steps)))
             try:
-                measures.append(probe.run(step))
+                measures.append(self.probe.run(step))
             except AccessError as error:
                 measures.append(StepMeasure(step.id, not_run=str(error)))
 

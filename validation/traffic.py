@@ -145,6 +145,9 @@ class Probe(Protocol):
     def evidence_class(self) -> EvidenceClass:
         """What this probe's results may be called."""
 
+    def prepare(self) -> None:
+        """Whatever takes time before the first step. Raises AccessError as :meth:`run` does."""
+
     def run(self, step: Step) -> StepMeasure:
         """Carry one step. Raises AccessError where traffic cannot be started."""
 

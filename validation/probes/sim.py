@@ -31,13 +31,16 @@ class SimProbe:
     def __init__(
         self, site: Site, states: Mapping[str, DeviceQos], carry: Carry | None = None
     ) -> None:
-        if carry is None:
-            from fabric.twin.traffic import carry as twin_carry  # noqa: PLC0415 - pulls in numba
-
-            carry = twin_carry
         self._site = site
         self._states = dict(states)
-        self._carry = carry
+        self._carry = carry or _on_the_twin
+
+    def prepare(self) -> None:
+        """Compile the simulator, or load it from its cache."""
+        if self._carry is _on_the_twin:
+            from fabric.sim.run import warm_up  # noqa: PLC0415 - pulls in numba
+
+            warm_up()
 
     def run(self, step: Step) -> StepMeasure:
         """One step as one simulation; the seed depends on the step's name only."""
@@ -82,6 +85,14 @@ class SimProbe:
         if port is None or port.nic is None or port.nic.verbs_traffic_class is None:
             return 0
         return port.nic.verbs_traffic_class >> 2
+
+
+def _on_the_twin(
+    site: Site, states: Mapping[str, DeviceQos], flows: Sequence[Flow], options: SimOptions
+) -> SimResult:
+    from fabric.twin.traffic import carry  # noqa: PLC0415 - pulls in numba
+
+    return carry(site, states, flows, options)
 
 
 def _measure(step: Step, shapes: Sequence[Stream], result: SimResult) -> StepMeasure:
