@@ -15,16 +15,18 @@ import os
 import re
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
 from fabric.errors import InputError
-from fabric.plan import SCHEMA, Plan
+from fabric.plan import SCHEMA, DevicePlan, Plan
 from fabric.site import Site
 
 _ID = re.compile(r"\d{8}-\d{4}-[0-9a-f]{4}")
-_ADAPTER = TypeAdapter(Plan)
+_PLAN = TypeAdapter(Plan)
+_ORDER = TypeAdapter(DevicePlan)
+_Value = TypeVar("_Value")
 
 
 def plans_dir(site: Site) -> Path:
@@ -82,6 +84,34 @@ def _latest(site: Site) -> str:
 
 def read_plan(path: Path) -> Plan:
     """The plan in this file; InputError says what is wrong with the file."""
+    plan = _validated(path, _PLAN, _body(path), "plan")
+    for name, device in plan.devices.items():
+        _require_name(path, name, device)
+    return plan
+
+
+def read_order(path: Path, device: str) -> DevicePlan:
+    """One device's part of the plan in this file, without the work of all the others.
+
+    InputError as for :func:`read_plan`, and where the plan says nothing of the device.
+    """
+    body = _body(path)
+    try:
+        part = body["devices"][device]
+    except (KeyError, TypeError):
+        raise InputError(f"says nothing of {device}", file=path, key="plan.devices") from None
+    order = _validated(path, _ORDER, part, f"plan.devices.{device}")
+    _require_name(path, device, order)
+    return order
+
+
+def _require_name(path: Path, name: str, order: DevicePlan) -> None:
+    if not name == order.device == order.before.device == order.intended.device:
+        raise InputError("names another device inside", file=path, key=f"plan.devices.{name}")
+
+
+def _body(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
+    """What the file says the plan is, its hash checked."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -110,24 +140,20 @@ def read_plan(path: Path) -> Plan:
             key="sha256",
             advice="Make a new plan with `paisoar plan`.",
         )
-    plan = _validated(path, body)
-    for name, device in plan.devices.items():
-        if not name == device.device == device.before.device == device.intended.device:
-            raise InputError("names another device inside", file=path, key=f"plan.devices.{name}")
-    return plan
+    return body
 
 
-def _validated(path: Path, body: Any) -> Plan:  # noqa: ANN401 - whatever the file holds
+def _validated(path: Path, adapter: TypeAdapter[_Value], body: object, at: str) -> _Value:
     try:
-        plan = _ADAPTER.validate_json(json.dumps(body), strict=True)
+        value = adapter.validate_json(json.dumps(body), strict=True)
     except ValidationError as error:
         fault = error.errors()[0]
-        key = ".".join(str(step) for step in ("plan", *fault["loc"]))
+        key = ".".join((at, *map(str, fault["loc"])))
         raise InputError(fault["msg"], file=path, key=key) from error
     # Unknown keys are dropped by validation: what is left must be all there was.
-    if _canonical(dataclasses.asdict(plan)) != _canonical(body):
-        raise InputError("holds keys or values that no plan has", file=path, key="plan")
-    return plan
+    if _canonical(dataclasses.asdict(cast(Any, value))) != _canonical(body):
+        raise InputError("holds keys or values that no plan has", file=path, key=at)
+    return value
 
 
 def _canonical(body: Any) -> str:  # noqa: ANN401 - JSON

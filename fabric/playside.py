@@ -16,11 +16,11 @@ from fabric.collect import Reading, read_at
 from fabric.compare import differences
 from fabric.devices.base import DeviceModule, ReadError
 from fabric.devices.registry import SWITCHES, load
-from fabric.errors import DeviceError, InputError, UnreachableError
+from fabric.errors import DeviceError, UnreachableError
 from fabric.inventory import access_from, target_from
 from fabric.outcome import Outcome
 from fabric.plan import DevicePlan, mismatches
-from fabric.planfile import read_plan, write_private
+from fabric.planfile import read_order, write_private
 from fabric.qos import DeviceQos, canonical_sha256
 from fabric.switchapply import apply_to_switch
 
@@ -43,14 +43,6 @@ def reading_from(path: Path) -> Reading:
     return Reading(**json.loads(path.read_text(encoding="utf-8")))
 
 
-def order_of(plan: str, device: str) -> DevicePlan:
-    """The device's part of this plan file; InputError where it has none."""
-    devices = read_plan(Path(plan)).devices
-    if device not in devices:
-        raise InputError(f"says nothing of {device}", file=plan, key="plan.devices")
-    return devices[device]
-
-
 def stopped(stop_file: str) -> bool:
     """Whether the run was asked to stop."""
     return bool(stop_file) and Path(stop_file).exists()
@@ -60,7 +52,7 @@ def change_switch(
     device: str, variables: Variables, plan: str, run_id: str, stop_file: str, *, check: bool
 ) -> Outcome:
     """Bring one switch to what the plan intends, or leave it as it was."""
-    order = order_of(plan, device)
+    order = read_order(Path(plan), device)
     if stopped(stop_file):
         return Outcome("untouched", STOPPED)
     return apply_to_switch(order, access_from(variables), _module(variables), run_id, check=check)
@@ -76,7 +68,7 @@ class Ready:
 
 def ready_host(device: str, variables: Variables, plan: str, stop_file: str) -> Ready:
     """Compare a host with the plan: it is as it was read, as intended, or neither."""
-    order = order_of(plan, device)
+    order = read_order(Path(plan), device)
     if stopped(stop_file):
         return Ready(order, Outcome("untouched", STOPPED))
     try:
@@ -96,7 +88,7 @@ def verify_host(
     device: str, variables: Variables, plan: str, expect: Literal["intended", "before"], cause: str
 ) -> Outcome:
     """Read a host back after a change (``intended``) or after taking it back (``before``)."""
-    order = order_of(plan, device)
+    order = read_order(Path(plan), device)
     wanted = order.intended if expect == "intended" else order.before
     try:
         wrong = mismatches(_state(device, variables), wanted)

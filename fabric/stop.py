@@ -17,12 +17,13 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class StopSwitch:
     """While entered, signals set ``stopping``, then ``cut_off``, and raise nothing.
 
+    ``at_once`` is for work that changes nothing: the first signal cuts it off.
     Outside the main thread Python allows no handlers: there, ``stop`` is for the
     caller to use.
     """
 
-    def __init__(self) -> None:
-        self.stopping = False
+    def __init__(self, *, at_once: bool = False) -> None:
+        self.stopping = at_once
         self.cut_off = False
         self._before: dict[int, Any] = {}
 

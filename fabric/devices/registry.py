@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, cast
@@ -34,6 +35,17 @@ def load(group: str, name: str) -> Any:  # noqa: ANN401 - each group has its own
             advice=f"Known are: {', '.join(sorted(entries)) or 'none'}.",
         )
     return entries[name].load()
+
+
+def preload() -> None:
+    """Import every known module, for a process that is about to fork workers.
+
+    One that cannot be imported says so when it is needed.
+    """
+    for group in (SWITCHES, NICS):
+        for name in _entries(group):
+            with contextlib.suppress(Exception):
+                load(group, name)
 
 
 def module_of(site: Site, device: str) -> DeviceModule:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
+from fabric.devices.registry import preload
 from fabric.errors import PaisoarError, UnreachableError
 from fabric.playside import read_to_folder
 
@@ -42,6 +43,9 @@ refused:
   returned: success
   type: dict
 """
+
+# Workers are forked from the process that imports this: better once than in each.
+preload()
 
 
 class ActionModule(ActionBase):  # type: ignore[misc] # ansible has no types

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
 
+from fabric.devices.registry import preload
 from fabric.errors import PaisoarError
-from fabric.playside import change_switch, order_of
+from fabric.planfile import read_order
+from fabric.playside import change_switch
 
 DOCUMENTATION = r"""
 ---
@@ -47,6 +50,9 @@ outcome:
   type: dict
 """
 
+# Workers are forked from the process that imports this: better once than in each.
+preload()
+
 
 class ActionModule(ActionBase):  # type: ignore[misc] # ansible has no types
     """Changes one switch."""
@@ -82,6 +88,6 @@ class ActionModule(ActionBase):  # type: ignore[misc] # ansible has no types
             "msg": str(outcome),
         }
         if self._task.diff and outcome.state == "done":
-            diff = order_of(str(args["plan"]), device).change.diff
+            diff = read_order(Path(str(args["plan"])), device).change.diff
             result["diff"] = {"prepared": diff + "\n"}
         return result

@@ -7,6 +7,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
+from fabric.devices.registry import preload
 from fabric.errors import PaisoarError
 from fabric.playside import verify_host
 
@@ -45,6 +46,9 @@ outcome:
   returned: always
   type: dict
 """
+
+# Workers are forked from the process that imports this: better once than in each.
+preload()
 
 
 class ActionModule(ActionBase):  # type: ignore[misc] # ansible has no types
