@@ -35,8 +35,6 @@ _REPORT_EVERY_S = 0.25
 
 def run(context: RankContext, payload: dict[str, Any]) -> dict[str, Any]:
     """Train as one rank; the result is this rank's part of :class:`~trainer.spec.TrainResult`."""
-    tf.config.threading.set_intra_op_parallelism_threads(context.threads)
-    tf.config.threading.set_inter_op_parallelism_threads(context.threads)
     tf.config.experimental.enable_op_determinism()
     job = _Job(context, JobOrders.from_payload(payload))
     try:

@@ -279,20 +279,24 @@ def _tensor(variable: Any) -> Any:  # noqa: ANN401
 
 
 def _refuse_unfit_graph() -> None:
-    """InputError inside a graph in which communication cannot work."""
+    """InputError inside a graph in which communication cannot work.
+
+    Advice is part of the message: TensorFlow and Keras make an error of their
+    own of what is raised while they trace, and keep only its text.
+    """
     graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
     if graph is None:
         return
     if control_flow_util.GraphOrParentsInXlaContext(graph):
         raise InputError(
             "ReplicatedVarsOptimizer cannot work in a function compiled by XLA: "
-            "gradients leave the graph on their way to the other ranks",
-            advice="Pass jit_compile=False to model.compile or tf.function.",
+            "gradients leave the graph on their way to the other ranks. "
+            "Pass jit_compile=False to model.compile or tf.function."
         )
     if type(graph).__name__ in {"CondBranchFuncGraph", "WhileCondFuncGraph"}:
         raise InputError(
             "ReplicatedVarsOptimizer was called in a branch that only some ranks may take "
-            "(Keras' LossScaleOptimizer around it does that)",
-            advice="Wrap the other way round, ReplicatedVarsOptimizer(LossScaleOptimizer(...)), "
-            "and pass auto_scale_loss=False to model.compile.",
+            "(Keras' LossScaleOptimizer around it does that). "
+            "Wrap the other way round, ReplicatedVarsOptimizer(LossScaleOptimizer(...)), "
+            "and pass auto_scale_loss=False to model.compile."
         )

@@ -152,6 +152,8 @@ def _start(orders: Orders) -> _Process:
         **os.environ,
         "TF_CPP_MIN_LOG_LEVEL": os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"),
         "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+        "TF_NUM_INTRAOP_THREADS": threads,
+        "TF_NUM_INTEROP_THREADS": threads,
         "KERAS_BACKEND": "tensorflow",
         "OMP_NUM_THREADS": threads,
         "OPENBLAS_NUM_THREADS": threads,
