@@ -17,10 +17,9 @@ from paisoar.commands import audit, certify, plan, provision, report, train, val
 from paisoar.console import Answer, Ui
 
 KINDS = ("pfc-off", "dscp-map", "mtu", "ecn-off", "nic-reset")
-SHAPE = ClosShape(hosts=16, leaves=4, spines=2)
 
 EXPLAINED = {
-    "init": "write fabric.yaml: 16 hosts at 25G, 4 leaves, 2 spines, uplinks at 100G",
+    "init": "write fabric.yaml: a Clos of 25G hosts and 100G uplinks",
     "check": "static rules over intent and topology",
     "twin": "start emulated switches and hosts behind real SSH on loopback",
     "plan": "read every device and work out what would change",
@@ -80,10 +79,16 @@ class Demo:
     """
 
     def __init__(
-        self, ui: Ui, folder: Path, break_kind: str | None, tell: Callable[[str], None]
+        self,
+        ui: Ui,
+        folder: Path,
+        shape: ClosShape,
+        break_kind: str | None,
+        tell: Callable[[str], None],
     ) -> None:
         self.ui = ui
         self.file = folder / "fabric.yaml"
+        self.shape = shape
         self.break_kind = break_kind
         self.tell = tell
         self.outcome = Outcome(folder)
@@ -126,7 +131,7 @@ class Demo:
 
     def _init(self) -> tuple[bool, str]:
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        self.file.write_text(starter_yaml(SHAPE, site="demo", environment="twin"))
+        self.file.write_text(starter_yaml(self.shape, site="demo", environment="twin"))
         return True, str(self.file)
 
     def _check(self) -> tuple[bool, str]:

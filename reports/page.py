@@ -98,7 +98,7 @@ def _table(frame: pd.DataFrame, limit: int = MAX_ROWS) -> Markup:
 
 
 def _cell(value: Any) -> str:  # noqa: ANN401 - a frame's cell
-    if value is None or (isinstance(value, float) and pd.isna(value)):
+    if value is None or value is pd.NA or (isinstance(value, float) and pd.isna(value)):
         return ""
     if isinstance(value, float):
         return f"{value:,.3f}".rstrip("0").rstrip(".")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from fabric.errors import InputError
 from fabric.site import Site, load_site
@@ -104,11 +103,10 @@ def _show(out: Console, state: TwinStatus) -> None:
     if not state.up:
         out.print("The twin is down. Start it with: paisoar twin up")
         return
-    table = Table("device", "kind", "log in")
     for device in state.devices:
         key = "" if device.kind == "switch" else f"-i {state.folder / 'id_ed25519'} "
-        table.add_row(
-            device.name, device.kind, f"ssh {key}-p {device.port} {device.user}@127.0.0.1"
+        out.print(
+            f"{device.name:<10} {device.kind:<7} ssh {key}-p {device.port} {device.user}@127.0.0.1",
+            soft_wrap=True,
         )
-    out.print(table)
     out.print(f"{len(state.devices)} devices up, {state.rss_bytes / 2**20:.0f} MiB of memory.")
