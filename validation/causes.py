@@ -7,6 +7,7 @@ and never guesses: where the configuration shows nothing, it says so.
 from __future__ import annotations
 
 from fabric.headroom import headroom_bytes
+from fabric.intent import ROCE_HEADER_BYTES
 from fabric.qos import PortQos
 from fabric.site import Site
 from fabric.topology import PortRef
@@ -35,7 +36,7 @@ def ingress_drop(observation: Observation, port: PortRef) -> str:
         or (_pfc_off(peer, priority, f"at its peer {peer_ref}") if peer else "")
         or _buffer(observation.site, port, here, priority)
         or ("link pause is on there, which replaces PFC" if here.link_pause else "")
-        or _mismarked(observation)
+        or stray(observation)
         or UNKNOWN
     )
 
@@ -44,13 +45,13 @@ def egress_drop(observation: Observation, port: PortRef, priority: int | None) -
     """Why packets were dropped in this port's egress queue."""
     here = port_state(observation, port)
     if priority is not None and priority != observation.priority:
-        return _mismarked(observation) or f"queue {priority} there is lossy"
+        return stray(observation) or f"queue {priority} there is lossy"
     if here is None:
         return "the port's configuration could not be read"
     peer_ref = observation.site.topology.peer(port)
     return (
         _pfc_off(here, observation.priority, "there")
-        or _mismarked(observation)
+        or stray(observation)
         or f"{UNKNOWN} (its peer is {peer_ref})"
     )
 
@@ -90,7 +91,7 @@ def no_marks(observation: Observation, receiver: PortRef) -> str:
         dcqcn = nic.nic.dcqcn
         if dcqcn is None or observation.priority not in dcqcn.np_priorities:
             return f"{receiver} sends no CNPs for priority {observation.priority} (NP is off)"
-    return _mismarked(observation) or UNKNOWN
+    return stray(observation) or UNKNOWN
 
 
 def much_pause(observation: Observation) -> str:
@@ -118,7 +119,32 @@ def no_reaction(observation: Observation) -> str:
         dcqcn = port.nic.dcqcn
         if dcqcn is None or observation.priority not in dcqcn.rp_priorities:
             return f"{endpoint} ignores CNPs for priority {observation.priority} (RP is off)"
-    return UNKNOWN
+    return stray(observation) or UNKNOWN
+
+
+def ignored(observation: Observation, sender: PortRef) -> str:
+    """Why this NIC port did not slow down on the CNPs that it received."""
+    port = port_state(observation, sender)
+    dcqcn = port.nic.dcqcn if port is not None and port.nic is not None else None
+    if dcqcn is None or observation.priority not in dcqcn.rp_priorities:
+        return f"its reaction point is off for priority {observation.priority}"
+    return wrong_priority(observation, sender) or UNKNOWN
+
+
+def on_path(observation: Observation, source: PortRef, target: PortRef) -> tuple[str, PortRef]:
+    """Why a pair's packets do not get through, and at which port; the source if unknown."""
+    topology = observation.site.topology
+    needed = observation.site.intent.mtu.roce + ROCE_HEADER_BYTES
+    for path in topology.paths(source, target):
+        for egress in path:
+            for ref in (egress, topology.peer(egress)):
+                port = port_state(observation, ref)
+                if port is None:
+                    continue
+                passes = min(port.mtu_bytes, port.class_mtu_bytes[observation.priority])
+                if passes < needed:
+                    return f"{ref} passes packets of {passes:,} bytes only", ref
+    return UNKNOWN, source
 
 
 def _pfc_off(port: PortQos, priority: int, where: str) -> str:
@@ -153,7 +179,8 @@ def _mismarked_by(site: Site, endpoint: PortRef, port: PortQos) -> str:
     return ""
 
 
-def _mismarked(observation: Observation) -> str:
+def stray(observation: Observation) -> str:
+    """Which NIC sends RDMA outside its class, and how; empty where none is seen to."""
     for endpoint in observation.site.topology.endpoints:
         port = port_state(observation, endpoint)
         if port is None:

@@ -198,7 +198,8 @@ def _handled(observation: Observation) -> list[Check]:
                     ignored.value,
                     0,
                     "CNPs",
-                    reason=f"{port} ignored {ignored.value:,} CNPs: its reaction point is off",
+                    reason=f"{port} ignored {ignored.value:,} CNPs: "
+                    f"{causes.ignored(observation, port)}",
                     at=port,
                 )
             )

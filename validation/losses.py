@@ -164,12 +164,21 @@ def _drops_of(
                     unproven.append((port, reason))
             elif not delta.known:
                 unproven.append((port, _unknown(delta, delta.name)))
-            elif delta.value:
-                drops.append(_Drop(port, side, delta.value, delta.priority))
-        too_large = deltas.get(*port, "rx_mtu_drops")
-        if too_large is not None and too_large.known and too_large.value:
-            drops.append(_Drop(port, "mtu", too_large.value, None))
+            else:
+                # A port's total holds the packets that were too large as well.
+                packets = delta.value
+                if delta.name == "rx_discards":
+                    packets -= _too_large(observation, port)
+                if packets > 0:
+                    drops.append(_Drop(port, side, packets, delta.priority))
+        if packets := _too_large(observation, port):
+            drops.append(_Drop(port, "mtu", packets, None))
     return drops, unproven, excused
+
+
+def _too_large(observation: Observation, port: PortRef) -> int:
+    delta = observation.deltas.get(*port, "rx_mtu_drops")
+    return delta.value if delta is not None and delta.known else 0
 
 
 def _reason(observation: Observation, drop: _Drop) -> str:
@@ -218,7 +227,7 @@ def _sum_is_zero(
         )
     if not shown:
         return judge.skipped(check, device, "; ".join(sorted(set(absent.values()))))
-    reason = f"{device}: {worst.label} moved by {worst.value:,}" if worst else ""
+    reason = f"{worst.label} moved by {worst.value:,}" if worst else ""
     at = PortRef(worst.device, worst.port) if worst else ""
     return judge.at_most(check, device, total, 0, "events", reason=reason, at=at)
 

@@ -86,7 +86,7 @@ def _nic(
     share = delta.value / expected
     elsewhere = _most(observation, port, name)
     seen = f", most were in priority {elsewhere.priority}" if elsewhere is not None else ""
-    cause = causes.wrong_priority(observation, port) or causes.UNKNOWN
+    cause = causes.wrong_priority(observation, port) or causes.stray(observation) or causes.UNKNOWN
     return judge.at_least(
         "priority",
         subject,
@@ -158,7 +158,7 @@ def _misplacing_port(observation: Observation, switch: str) -> tuple[str, PortRe
         cause = causes.wrong_priority(observation, port)
         if cause:
             return f"{port.port}: {cause}", port
-    return causes.UNKNOWN, switch
+    return causes.stray(observation) or causes.UNKNOWN, switch
 
 
 def _link(observation: Observation, judge: Judge, link: Link) -> Check:

@@ -7,6 +7,7 @@ payload, headers, preamble and gap taken off.
 from __future__ import annotations
 
 from fabric.site import Site
+from validation import causes
 from validation.criteria import Check, Judge, payload_bps
 from validation.losses import cable_checks, loss_checks, retransmission_checks
 from validation.observation import Observation
@@ -58,6 +59,9 @@ def judge(observation: Observation) -> tuple[Check, ...]:
                 continue
             wire = wire_payload_bps(observation.site, pair)
             fraction = flow.goodput_bps / wire
+            cause, at = "", pair[0]
+            if not flow.goodput_bps:
+                cause, at = causes.on_path(observation, *pair)
             checks.append(
                 judging.at_least(
                     "fraction",
@@ -67,8 +71,8 @@ def judge(observation: Observation) -> tuple[Check, ...]:
                     "of the wire",
                     reason=f"{subject}: {flow.goodput_bps / 1e9:.2f} Gbit/s of payload, "
                     f"{fraction:.1%} of the {wire / 1e9:.2f} that the wire carries "
-                    f"(limit {limit:.0%})",
-                    at=pair[0],
+                    f"(limit {limit:.0%})" + (f": {cause}" if cause else ""),
+                    at=at,
                 )
             )
     return (

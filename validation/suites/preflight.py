@@ -124,6 +124,7 @@ def _reach(observation: Observation) -> list[Check]:
                 continue
             flow = measure.by_pair.get((source, target))
             completed = flow.completed if flow is not None else 0
+            cause, at = ("", source) if completed else causes.on_path(observation, source, target)
             checks.append(
                 judging.at_least(
                     "reach",
@@ -132,8 +133,8 @@ def _reach(observation: Observation) -> list[Check]:
                     1,
                     "messages",
                     reason=f"{PACKETS} packets of {observation.site.intent.mtu.roce} bytes from "
-                    f"{source} do not all reach {target}",
-                    at=source,
+                    f"{source} do not all reach {target}: {cause}",
+                    at=at,
                 )
             )
     return checks
