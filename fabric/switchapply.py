@@ -63,7 +63,7 @@ def apply_to_switch(
     """
     switch = _Switch(plan, access, module, module.safety_net(run_id))
     try:
-        with switch_session(switch.name, access, module.netmiko_type) as session:
+        with switch_session(switch.name, access, module.netmiko_type, fresh=True) as session:
             now = switch.read(session)
             if canonical_sha256((now,)) != plan.read_sha256:
                 if not mismatches(now, plan.intended):

@@ -34,6 +34,9 @@ SHOW_TIMEOUT_S = 60.0
 EXEC_TIMEOUT_S = 180.0
 LINE_TIMEOUT_S = 30.0
 
+# Every switch CLI that we speak has it, and it always prints something.
+SETTLING_COMMAND = "show version"
+
 _SESSION_ERRORS = (NetmikoBaseException, SSHException, OSError, EOFError, ValueError)
 
 
@@ -54,33 +57,59 @@ class SwitchSession:
         name = re.escape(str(self._cli.base_prompt))
         # The prompt alone on the last line; configuration modes in brackets.
         self._prompt = rf"(?:^|[\r\n]){name}(?:\([^)\r\n]*\))?[>#] ?\s*$"
+        self._settle()
+
+    def _settle(self) -> None:
+        """Read past the prompts that logging in left on their way.
+
+        Logging in sends lines whose prompts may come late, behind the echo of our
+        first command even: that would end its answer before it has begun. So the
+        first command is one that always prints something, and its answer ends
+        at the first prompt after that. From then on every line has one prompt.
+        """
+        with self._answering(SETTLING_COMMAND, SHOW_TIMEOUT_S):
+            self._cli.write_channel(SETTLING_COMMAND + self._cli.RETURN)
+            self._cli.read_until_pattern(pattern=SETTLING_COMMAND, read_timeout=SHOW_TIMEOUT_S)
+            while not self._answer(SHOW_TIMEOUT_S).strip():
+                pass
+
+    def _answer(self, timeout_s: float) -> str:
+        """What comes up to the next prompt, without any prompt line."""
+        text = self._cli.read_until_pattern(pattern=self._prompt, read_timeout=timeout_s)
+        lines = str(self._cli.normalize_linefeeds(text)).split("\n")
+        return "\n".join(line for line in lines if not re.match(self._prompt, line))
 
     def show(self, command: str, *, timeout_s: float = SHOW_TIMEOUT_S) -> str:
-        """What the switch prints for an exec command, without echo and prompt."""
+        """What the switch prints for an exec command, without echo and prompt.
+
+        What comes before the echo is left over from earlier: no part of the answer.
+        """
         with self._answering(command, timeout_s):
-            return str(
-                self._cli.send_command(command, expect_string=self._prompt, read_timeout=timeout_s)
-            )
+            self._cli.write_channel(command + self._cli.RETURN)
+            self._cli.read_until_pattern(pattern=re.escape(command), read_timeout=timeout_s)
+            return self._answer(timeout_s).strip("\n")
 
     def configure(
         self, lines: Sequence[str], is_error: Callable[[str], bool], *, insist: bool = True
     ) -> None:
         """Send configuration lines one by one; the first refused one stops.
 
-        Leaves configuration mode in any case. RefusedLineError names the line,
+        Leaves configuration mode also then. RefusedLineError names the line,
         quotes the answer and counts the lines taken before it. Without
         ``insist``, refused lines are passed over.
         """
         with self._answering("enter configuration mode", LINE_TIMEOUT_S):
             self._cli.config_mode()
-        try:
-            for number, line in enumerate(lines):
-                answer = self._line(line)
-                if insist and is_error(answer):
-                    raise RefusedLineError(self.device, line.strip(), answer.strip(), number)
-        finally:
-            with self._answering("leave configuration mode", LINE_TIMEOUT_S):
-                self._cli.exit_config_mode()
+        refused: RefusedLineError | None = None
+        for number, line in enumerate(lines):
+            answer = self._line(line)
+            if insist and is_error(answer):
+                refused = RefusedLineError(self.device, line.strip(), answer.strip(), number)
+                break
+        with self._answering("leave configuration mode", LINE_TIMEOUT_S):
+            self._cli.exit_config_mode()
+        if refused is not None:
+            raise refused
 
     def _line(self, line: str) -> str:
         with self._answering(line, LINE_TIMEOUT_S):

@@ -82,24 +82,29 @@ class SshServers:
             file.write(f"[127.0.0.1]:{self.ports[name]} {public}\n")
         return self.ports[name]
 
+    def abort(self, name: str, forever: bool = False) -> None:
+        """As ``drop`` or, ``forever``, ``kill``, from within the loop."""
+        if forever:
+            self._servers[name].close()
+        for connection in self._connections[name]:
+            connection.abort()
+        self._connections[name].clear()
+
     def drop(self, name: str) -> None:
         """Break every connection to this device; new ones are accepted."""
 
-        async def abort():
-            for connection in self._connections[name]:
-                connection.abort()
-            self._connections[name].clear()
+        async def drop():
+            self.abort(name)
 
-        self.call(abort())
+        self.call(drop())
 
     def kill(self, name: str) -> None:
         """The device goes away: no connection stays, none is accepted."""
 
-        async def close():
-            self._servers[name].close()
+        async def kill():
+            self.abort(name, forever=True)
 
-        self.call(close())
-        self.drop(name)
+        self.call(kill())
 
     def close(self) -> None:
         async def stop():

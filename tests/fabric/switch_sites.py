@@ -13,7 +13,7 @@ from fabric.hostssh import close_hosts
 from fabric.site import Site, load_site
 from fabric.switchssh import close_switches
 from fabric.topology import ClosShape
-from fabric.twin.nxos.cli import Cli
+from fabric.twin.nxos.cli import Answer, Cli
 from fabric.twin.nxos.switch import EmulatedSwitch
 from tests.fabric.ssh_servers import SshServers, shell, ssh_servers
 from tests.sites import write_site
@@ -99,3 +99,34 @@ def switch_site(
         finally:
             close_switches()
             close_hosts()
+
+
+def meddle(monkeypatch, name: str, change) -> None:
+    """Let ``change(cli, line, execute)`` answer the lines typed into this switch over SSH."""
+
+    class Meddled(Cli):
+        def execute(self, line: str, *, interactive: bool = False) -> Answer:
+            def execute(text: str) -> Answer:
+                return super(Meddled, self).execute(text, interactive=interactive)
+
+            if self.config.hostname != name:
+                return execute(line)
+            return change(self, line, execute)
+
+    monkeypatch.setattr("fabric.twin.nxos.terminal.Cli", Meddled)
+    # A session that is kept from before has its own Cli already.
+    close_switches()
+
+
+def refusing(text: str):
+    """For :func:`meddle`: lines with this text are refused, as on an older release."""
+
+    def change(_cli, line, execute):
+        return execute("nonsense" if text in line and not line.startswith("no ") else line)
+
+    return change
+
+
+def deaf_to(text: str):
+    """For :func:`meddle`: lines with this text are taken and do nothing."""
+    return lambda _cli, line, execute: Answer() if text in line else execute(line)
