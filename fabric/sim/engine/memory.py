@@ -91,11 +91,13 @@ class Arena:
     """The memory ``m`` of one simulation, and where its tables lie.
 
     ``ports``, ``nodes``, ``qps``, ``flows`` and ``routes`` are the handles of the
-    first record of each table; records follow each other.
+    first record of each table; records follow each other. ``packets`` counts all
+    packets that there are, free or not.
     """
 
     def __init__(self, sizes: Sizes, seed: int) -> None:
         self.sizes = sizes
+        self.packets = 0
         self._end = HEAD_WORDS
         self.ports = self._reserve(sizes.ports * PORT_WORDS)
         self.nodes = self._reserve(sizes.nodes * NODE_WORDS)
@@ -213,6 +215,7 @@ class Arena:
         self.m[handles[-1] + PACKET_NEXT] = self.m[FREE]
         self.m[FREE] = start
         self.m[FREE_COUNT] += count
+        self.packets += count
 
     def _start_ports(self) -> None:
         ports = self.port_table()
