@@ -43,7 +43,9 @@ def _nothing_is_left():
     assert set(Path("/dev/shm").iterdir()) <= before
 
 
-@pytest.mark.parametrize(("transport", "used"), [("auto", "shm"), ("tcp", "tcp")])
+@pytest.mark.parametrize(
+    ("transport", "used"), [("auto", "shm"), pytest.param("tcp", "tcp", marks=pytest.mark.slow)]
+)
 def test_ranks_are_processes_that_compute_together(transport, used):
     outcome = run("square", 3, ranks=2, transport=transport, hidden=["matplotlib"])
     assert [result["rank"] for result in outcome.results] == [0, 1]
@@ -105,6 +107,7 @@ def test_an_exception_in_user_code_is_told_with_its_traceback():
     assert "rank 0 reported: rank 0 in step 9: rank 1" in text
 
 
+@pytest.mark.slow
 def test_a_rank_that_hangs_is_named_once_patience_ends():
     with pytest.raises(LostPeerError) as caught:
         run("misbehave", "hang", ranks=2, patience_s=1.0)
@@ -113,6 +116,7 @@ def test_a_rank_that_hangs_is_named_once_patience_ends():
     assert 1.0 <= failure.seconds < 5.0
 
 
+@pytest.mark.slow
 def test_a_rank_that_just_exits_is_named_with_its_code():
     with pytest.raises(LostPeerError, match="rank 1 .*ended with exit code 7"):
         run("misbehave", "exit", ranks=2)

@@ -385,4 +385,6 @@ class Rendezvous:
 def check_size(ranks: int) -> None:
     """InputError unless ``ranks`` is a possible number of ranks."""
     if not 1 <= ranks <= 65535:
-        raise InputError(f"{ranks} ranks are not possible", advice="Ask for 1 to 65535 ranks.")
+        raise InputError(
+            f"{ranks} ranks are not possible", key="ranks", advice="Ask for 1 to 65535 ranks."
+        )

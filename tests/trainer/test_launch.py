@@ -1,0 +1,129 @@
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+
+import psutil
+import pytest
+
+from fabric.errors import GateRefusedError, InputError
+from trainer.checkpoint import latest_checkpoint, read_meta
+from trainer.collective.errors import LostPeerError
+from trainer.launch import EpochRecord, JobSpec, TrainingPlan, train
+from validation.gate import GatePass
+
+NOW = datetime(2025, 3, 1, 12, 0, tzinfo=UTC)
+PASS = GatePass(
+    certificate_id="c-0042",
+    site="alpha",
+    evidence_class="simulated",
+    hosts=("host1", "host2"),
+    fingerprint="ab" * 32,
+    checked_at=NOW,
+    not_after=NOW + timedelta(days=7),
+    loopback_only=True,
+)
+
+
+@pytest.mark.parametrize("gate_pass", [None, "c-0042", asdict(PASS)])
+def test_without_a_pass_of_the_gate_nothing_is_started(gate_pass):
+    with pytest.raises(GateRefusedError) as caught:
+        train(JobSpec(gate_pass=gate_pass))
+    assert caught.value.reason == "no-gate-pass"
+    assert caught.value.exit_code == 1
+    assert not psutil.Process().children()
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"model": "alexnet9"}, "model"),
+        ({"data": "imagenet"}, "data"),
+        ({"epochs": 0}, "epochs"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"seed": -1}, "seed"),
+        ({"ranks": 0}, "ranks"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_with_its_key(change, key):
+    with pytest.raises(InputError) as caught:
+        TrainingPlan(**change)
+    assert caught.value.key == key
+
+
+def test_transport_and_resume_are_checked_before_anything_starts(tmp_path):
+    with pytest.raises(InputError, match="transport"):
+        JobSpec(PASS, transport="carrier-pigeon")
+    with pytest.raises(InputError, match="checkpoint_folder"):
+        JobSpec(PASS, resume=True)
+    with pytest.raises(InputError, match="no checkpoint to resume from"):
+        train(JobSpec(PASS, resume=True, checkpoint_folder=tmp_path))
+    assert not psutil.Process().children()
+
+
+def test_the_launcher_itself_stays_without_tensorflow():
+    script = "import sys, trainer.launch; sys.exit('tensorflow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+@pytest.mark.slow
+def test_two_ranks_learn_the_digits_and_end_with_identical_weights(tmp_path):
+    news = []
+    result = train(JobSpec(PASS, checkpoint_folder=tmp_path), news.append)
+    assert result.accuracy >= 0.97
+    assert result.weights_identical
+    assert len(result.weights_digest) == 64
+    assert (result.ranks, result.transport, result.gate_pass) == (2, "shm", PASS)
+    assert [record.epoch for record in result.history] == list(range(1, 13))
+    assert all(isinstance(record, EpochRecord) for record in result.history)
+    assert result.history[-1].test_accuracy == result.accuracy
+    assert result.history[-1].loss < result.history[0].loss
+    assert result.images_per_s > 0
+    # In epochs 2 and 3 the warm-up is over, then it decays every second epoch.
+    rates = [record.learning_rate for record in result.history]
+    assert rates[1] == rates[2] == max(rates)
+    assert rates[3] == pytest.approx(0.7 * rates[1])
+    assert result.checkpoint == latest_checkpoint(tmp_path)
+    meta = read_meta(result.checkpoint)
+    assert meta["gate_pass"]["certificate_id"] == "c-0042"
+    assert meta["gate_pass"]["not_after"] == str(PASS.not_after)
+    assert meta["plan"] == asdict(TrainingPlan())
+    assert [n.epoch for n in news if n.kind == "epoch" and n.rank == 0] == list(range(1, 13))
+    assert {n.rank for n in news if n.kind == "step"} == {0, 1}
+    # No chatter of TensorFlow's reaches the user.
+    assert [n for n in news if n.kind == "note"] == []
+
+
+@pytest.mark.slow
+def test_a_training_that_lost_a_rank_goes_on_from_its_last_checkpoint(tmp_path):
+    plan = TrainingPlan(epochs=200, batch_size=64, seed=2)
+    killed = []
+
+    def kill_one(progress):
+        if progress.kind == "epoch" and progress.epoch == 2 and not killed:
+            killed.append(psutil.Process().children()[-1].pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    with pytest.raises(LostPeerError) as caught:
+        train(JobSpec(PASS, plan, transport="tcp", checkpoint_folder=tmp_path), kill_one)
+    assert caught.value.failure.culprit.pid == killed[0]
+    assert "SIGKILL" in str(caught.value)
+    assert "reported: rank" in str(caught.value)
+    assert not psutil.Process().children()
+    saved = read_meta(latest_checkpoint(tmp_path))["epoch"]
+    longer = TrainingPlan(epochs=saved + 2, batch_size=64, seed=2)
+    result = train(JobSpec(PASS, longer, transport="tcp", checkpoint_folder=tmp_path, resume=True))
+    assert result.resumed_after_epoch == saved
+    assert [record.epoch for record in result.history] == [saved + 1, saved + 2]
+    assert result.weights_identical
+    with pytest.raises(InputError, match=r"seed 2 \(now 3\)"):
+        train(
+            JobSpec(
+                PASS,
+                TrainingPlan(epochs=9, batch_size=64, seed=3),
+                checkpoint_folder=tmp_path,
+                resume=True,
+            )
+        )
