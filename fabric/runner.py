@@ -196,7 +196,9 @@ def _run(
         raise
     if failure:
         raise failure[0]
-    return PlaybookRun(int(runner.rc), cut_off, "\n".join(tail))
+    # A killed process has no exit code.
+    code = -1 if runner.rc is None else int(runner.rc)
+    return PlaybookRun(code, cut_off, "\n".join(tail))
 
 
 def _kill(artifacts: Path) -> None:
