@@ -48,7 +48,8 @@ BYTE_TIME_SHIFT = 10
 ) = range(10)
 
 # An event is two words: its time, and order << 36 | kind << 32 | handle. Events
-# of one time run in the order in which they were scheduled.
+# of one time run in the order in which they were scheduled (until the order wraps,
+# every 67 million events).
 EVENT_KIND_SHIFT = 32
 EVENT_ORDER_SHIFT = 36
 EVENT_ORDER_MASK = (1 << 26) - 1
