@@ -65,10 +65,10 @@ class SimResult:
     ``goodput_bps`` has one entry a flow; ``goodput_series_bps`` is (flows,
     samples), each over one ``sample_us``; ``messages_us`` holds one array a
     flow: the time that each completed message took, from its first packet to its
-    ACK (stream), or half the round trip (ping), in microseconds. ``counters`` are the deltas that this traffic adds
-    to the devices' counters, from the first microsecond on; what did not move is
-    left out. ``queue_series_bytes`` is (ports, samples) in the
-    order of ``queues``.
+    ACK (stream), or half the round trip (ping), in microseconds. ``counters`` are
+    the deltas that this traffic adds to the devices' counters, from the first
+    microsecond on; what did not move is left out. ``queue_series_bytes`` is
+    (ports, samples) in the order of ``queues``.
     """
 
     flows: tuple[Flow, ...]

@@ -1,6 +1,9 @@
 """The event loop of the simulator: numba over plain arrays, no Python object inside.
 
-layout    the arrays that hold a simulation, column by column
+layout    the one array that holds a simulation, word by word
+memory    laying it out, and letting it grow
+records   from a port to its queues and ingresses
+jit       how all of this is compiled and cached
 heap      the event queue
 egress    serving the queues of a port: strict, ETS, pause, ECN, the wire
 switch    what a switch does with a packet that has arrived
