@@ -7,12 +7,13 @@ certificate can check a check's evidence.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from fabric.counters import CounterSnapshot
 from validation.traffic import StepMeasure
@@ -27,10 +28,10 @@ def traffic_files(steps: Sequence[StepMeasure]) -> dict[str, bytes]:
     Times count from the start of the step and name the end of a sample.
     """
     return {
-        "flows": _parquet(_FLOWS, _flow_rows(steps)),
-        "latency": _parquet(_LATENCY, _latency_rows(steps)),
-        "series": _parquet(_SERIES, _series_rows(steps)),
-        "queues": _parquet(_QUEUES, _queue_rows(steps)),
+        "flows": _parquet(_rows(_FLOWS, list(_flow_rows(steps)))),
+        "latency": _parquet(_latency(steps)),
+        "series": _parquet(_series(steps)),
+        "queues": _parquet(_queues(steps)),
     }
 
 
@@ -55,7 +56,7 @@ def counter_file(
                 (moment, device, taken.taken_at_s, "", "", None, None, None, said)
                 for said in taken.missing
             ]
-    return _parquet(_COUNTERS, [rows])
+    return _parquet(_rows(_COUNTERS, rows))
 
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -97,66 +98,87 @@ _COUNTERS = pa.schema(
     ]
 )
 
-Rows = Iterable[Sequence[tuple[Any, ...]]]
 
-
-def _flow_rows(steps: Sequence[StepMeasure]) -> Rows:
+def _flow_rows(steps: Sequence[StepMeasure]) -> Iterator[tuple[Any, ...]]:
     for step in steps:
         for flow in step.flows:
             p50 = p99 = top = None
             if len(flow.latency_us):
                 p50, p99, top = (float(v) for v in np.percentile(flow.latency_us, [50, 99, 100]))
-            yield [
-                (
-                    step.step,
-                    str(flow.source),
-                    str(flow.target),
-                    flow.role,
-                    flow.kind,
-                    flow.goodput_bps,
-                    flow.completed,
-                    p50,
-                    p99,
-                    top,
-                )
-            ]
+            yield (
+                step.step,
+                str(flow.source),
+                str(flow.target),
+                flow.role,
+                flow.kind,
+                flow.goodput_bps,
+                flow.completed,
+                p50,
+                p99,
+                top,
+            )
 
 
-def _latency_rows(steps: Sequence[StepMeasure]) -> Rows:
+def _latency(steps: Sequence[StepMeasure]) -> pa.Table:
+    labels, chunks = [], []
     for step in steps:
         for flow in step.flows:
-            ends = (step.step, str(flow.source), str(flow.target))
-            yield [(*ends, us) for us in flow.latency_us.tolist()]
+            labels.append((step.step, str(flow.source), str(flow.target)))
+            chunks.append(flow.latency_us)
+    return _long(_LATENCY, labels, [chunks])
 
 
-def _series_rows(steps: Sequence[StepMeasure]) -> Rows:
+def _series(steps: Sequence[StepMeasure]) -> pa.Table:
+    labels, times, chunks = [], [], []
     for step in steps:
         for flow in step.flows:
-            ends = (step.step, str(flow.source), str(flow.target))
-            yield [
-                (*ends, (index + 1) * step.sample_us, bps)
-                for index, bps in enumerate(flow.series_bps.tolist())
-            ]
+            labels.append((step.step, str(flow.source), str(flow.target)))
+            times.append(np.arange(1.0, len(flow.series_bps) + 1) * step.sample_us)
+            chunks.append(flow.series_bps)
+    return _long(_SERIES, labels, [times, chunks])
 
 
-def _queue_rows(steps: Sequence[StepMeasure]) -> Rows:
+def _queues(steps: Sequence[StepMeasure]) -> pa.Table:
+    labels, times, chunks = [], [], []
     for step in steps:
         for queue in step.queues:
-            yield [
-                (step.step, *queue.port, (index + 1) * step.sample_us, depth)
-                for index, depth in enumerate(queue.series_bytes.tolist())
-            ]
+            labels.append((step.step, *queue.port))
+            times.append(np.arange(1.0, len(queue.series_bytes) + 1) * step.sample_us)
+            chunks.append(queue.series_bytes)
+    return _long(_QUEUES, labels, [times, chunks])
 
 
-def _parquet(schema: pa.Schema, rows: Rows) -> bytes:
-    flat = [row for chunk in rows for row in chunk]
-    columns = list(zip(*flat, strict=True)) or [()] * len(schema)
+def _long(
+    schema: pa.Schema,
+    labels: Sequence[tuple[str, ...]],
+    values: Sequence[Sequence[NDArray[np.float64]]],
+) -> pa.Table:
+    """Label columns, each repeated along its chunk of values, then the value columns."""
+    lengths = [len(chunk) for chunk in values[0]]
+    rows = pa.array(np.repeat(np.arange(len(labels)), lengths))
+    texts = [
+        pa.array([label[place] for label in labels], pa.string()).dictionary_encode().take(rows)
+        for place in range(len(schema) - len(values))
+    ]
+    numbers = [
+        pa.array(np.concatenate(chunks) if chunks else np.empty(0), pa.float64())
+        for chunks in values
+    ]
+    return pa.Table.from_arrays([*texts, *numbers], schema=schema)
+
+
+def _rows(schema: pa.Schema, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [
         pa.array(column, type=field.type.value_type).dictionary_encode()
         if pa.types.is_dictionary(field.type)
         else pa.array(column, type=field.type)
         for column, field in zip(columns, schema, strict=True)
     ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _parquet(table: pa.Table) -> bytes:
     stream = io.BytesIO()
-    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), stream, compression="zstd")
+    pq.write_table(table, stream, compression="zstd")
     return stream.getvalue()

@@ -166,6 +166,7 @@ class _Work:
         probe.prepare()
         self.probe = probe
         self.run = replace(self.run, probe=probe.name, evidence_class=probe.evidence_class)
+        self.store.save(self.run)
 
     def _counters(self) -> tuple[dict[str, CounterSnapshot], dict[str, str]]:
         self.tell(Progress("reading", "", "reading every device's counters"))
@@ -189,8 +190,7 @@ class _Work:
                 finished_at=self.clock(),
                 wall_s=time.monotonic() - started,
             )
-            self.run = replace(self.run, suites=(*self.run.suites, result))
-            self.store.save(self.run)
+            self._add(result)
             self.tell(
                 Progress(
                     "suite",
@@ -335,10 +335,14 @@ class _Work:
             for suite in suites
             if suite.name not in had
         )
-        self.run = replace(
-            self.run, status="partial", finished_at=now, suites=(*self.run.suites, *left)
-        )
+        for result in left:
+            self._add(result)
+        self.run = replace(self.run, status="partial", finished_at=now)
         self.store.save(self.run)
+
+    def _add(self, result: SuiteResult) -> None:
+        self.store.add_suite(self.run.id, len(self.run.suites), result)
+        self.run = replace(self.run, suites=(*self.run.suites, result))
 
 
 def seen(observation: Observation, checks: Sequence[Check]) -> dict[str, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
@@ -137,7 +137,7 @@ class Store:
         return sha256(data)
 
     def save(self, run: ValidationRun) -> None:
-        """Write a run as it stands now, in one transaction; replaces an earlier state of it."""
+        """Write what is known of a run as a whole, in one transaction; its suites stay."""
         with self._session() as session:
             row = session.get(_Run, run.id)
             if row is None:
@@ -147,13 +147,19 @@ class Store:
             row.finished_at = to_text(run.finished_at) if run.finished_at else None
             row.facts = _run_facts(run)
             session.flush()
-            session.execute(delete(_Suite).where(_Suite.run_id == run.id))
-            session.execute(delete(_Check).where(_Check.run_id == run.id))
-            session.add_all(_suite_row(run.id, n, s) for n, s in enumerate(run.suites))
-            rows = [_check_row(run.id, "", check) for check in run.checks]
-            rows += [_check_row(run.id, s.name, check) for s in run.suites for check in s.checks]
-            if rows:
-                session.execute(insert(_Check), rows)
+            session.execute(delete(_Check).where(_Check.run_id == run.id, _Check.suite == ""))
+            self._add_checks(session, run.id, "", run.checks)
+
+    def add_suite(self, run_id: str, place: int, suite: SuiteResult) -> None:
+        """Write the result of a suite, the ``place``-th of its run, in one transaction."""
+        with self._session() as session:
+            session.add(_suite_row(run_id, place, suite))
+            self._add_checks(session, run_id, suite.name, suite.checks)
+
+    @staticmethod
+    def _add_checks(session: Session, run_id: str, suite: str, checks: Sequence[Check]) -> None:
+        if checks:
+            session.execute(insert(_Check), [_check_row(run_id, suite, c) for c in checks])
 
     def ids(self) -> tuple[str, ...]:
         """Runs of this site, the oldest first."""
