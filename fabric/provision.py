@@ -15,7 +15,7 @@ from fabric.batches import Batches
 from fabric.collect import States, read_states
 from fabric.compare import differences
 from fabric.devices.base import Change
-from fabric.errors import AccessError, InputError
+from fabric.errors import AccessError, DeviceError, InputError
 from fabric.events import Event, OnEvent
 from fabric.hostssh import close_hosts
 from fabric.outcome import Outcome
@@ -127,7 +127,11 @@ def _standing(site: Site, plan: Plan, states: States) -> dict[str, Outcome]:
     foreign: list[str] = []
     for name, now in states.states.items():
         order = plan.devices[name]
-        fresh = change_device(site, order.target, now, states.outputs[name], order.intended)
+        try:
+            fresh = change_device(site, order.target, now, states.outputs[name], order.intended)
+        except DeviceError as error:
+            outcomes[name] = Outcome("failed", f"nothing was sent: {error.message}")
+            continue
         if fresh.change.empty:
             outcomes[name] = Outcome("unchanged")
         elif fresh.read_sha256 != order.read_sha256:
@@ -164,7 +168,10 @@ def _changed_since(site: Site, done: DevicePlan, states: States, name: str) -> l
     now = states.states[name]
     found = mismatches(now, done.intended)
     if not found:
-        again = change_device(site, done.target, now, states.outputs[name], done.intended)
+        try:
+            again = change_device(site, done.target, now, states.outputs[name], done.intended)
+        except DeviceError as error:
+            return [error.message]
         found = [line for line in again.change.diff.splitlines() if line[:1] in "+-"]
         if again.change.empty:
             return []
