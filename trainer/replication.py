@@ -45,7 +45,7 @@ def agree_on(courier: Courier, variables: Sequence[Gradient]) -> None:
         ours, other = ((part[at] if at < len(part) else "nothing") for part in (every[0], theirs))
         raise MismatchError(
             f"the model of rank {rank} is not that of rank 0: variable {at} is {other} "
-            f"on rank {rank} and {ours} on rank 0 ({len(theirs)} and {len(every[0])} variables)",
+            f"on rank {rank} and {ours} on rank 0 ({len(theirs)} and {len(every[0])} variables).",
             advice="Build the same model on every rank.",
         )
 
@@ -83,8 +83,6 @@ def check_equal(communicator: Communicator, arrays: Iterable[np.ndarray], doing:
         ranks = ", ".join(map(str, differing))
         # Kept: TensorFlow shows what is raised inside a graph as an error of its own.
         communicator.failure = WeightsDifferError(
-            f"{doing}: the weights of rank {ranks} are not those of rank 0",
-            advice="Something changes weights outside of the optimizer on some ranks, e.g. "
-            "random layers or callbacks; go back to the last checkpoint.",
+            f"{doing}: the weights of rank {ranks} are not those of rank 0."
         )
         raise communicator.failure

@@ -40,8 +40,8 @@ class Failure:
 
     def __str__(self) -> str:
         who = f"{self.culprit} " if self.culprit else ""
-        at = f", last at {self.at}" if self.at else ""
-        seconds = f", waited for {self.seconds:.1f} s" if self.seconds else ""
+        at = f", last heard of at {self.at}" if self.at else ""
+        seconds = f", {self.seconds:.1f} s waited for" if self.seconds else ""
         return f"{who}{self.cause}{at}{seconds}"
 
 
@@ -59,6 +59,22 @@ class LostPeerError(PeerError):
 class MismatchError(PeerError):
     """Two ranks were asked to do different things in the same place of the job."""
 
+    ADVICE = (
+        "All ranks must run the same program and versions, and call the same collectives "
+        "in the same order with the same shapes."
+    )
+
+    def __init__(self, message: str, *, advice: str = ADVICE) -> None:
+        super().__init__(message, advice=advice)
+
 
 class WeightsDifferError(PeerError):
     """Ranks hold different weights although they have applied the same gradients."""
+
+    ADVICE = (
+        "Something changes weights outside of the optimizer on some ranks, e.g. random "
+        "layers or callbacks; go back to the last checkpoint."
+    )
+
+    def __init__(self, message: str, *, advice: str = ADVICE) -> None:
+        super().__init__(message, advice=advice)

@@ -9,12 +9,14 @@ the same buckets from the same list of variables, without negotiating.
 from __future__ import annotations
 
 import threading
+import time
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from fabric.errors import PeerError
 from trainer.collective.communicator import Communicator
 from trainer.collective.courier import Courier, Ticket
 from trainer.collective.dtypes import ReduceOp
@@ -23,6 +25,8 @@ from trainer.collective.dtypes import ReduceOp
 ALIGN_BYTES = 64
 FIRST_BUCKET_BYTES = 1 << 20
 BUCKET_BYTES = 2 << 20
+# Between a bucket's sum and its release lies only the optimizer's own step.
+_RELEASE_WITHIN_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -123,10 +127,7 @@ class BucketLine:
 
     def post(self, gradients: Sequence[np.ndarray], step: int) -> None:
         """Pack this rank's gradients and start their sum; returns before it is done."""
-        # Bounded: a step that failed before its release has broken the communicator.
-        while not self._free.wait(0.1):
-            if self._courier.communicator.failure is not None:
-                raise self._courier.communicator.failure
+        self._wait_until_free(step)
         self._free.clear()
         for slot, gradient in zip(self._slots, gradients, strict=True):
             np.copyto(slot, gradient)
@@ -143,6 +144,22 @@ class BucketLine:
     def release(self) -> None:
         """The views of ``wait`` are no longer used."""
         self._free.set()
+
+    def _wait_until_free(self, step: int) -> None:
+        """PeerError where the step before ended between ``post`` and ``release``."""
+        communicator = self._courier.communicator
+        deadline = time.monotonic() + _RELEASE_WITHIN_S
+        while not self._free.wait(0.1):
+            if communicator.failure is not None:
+                raise communicator.failure
+            if time.monotonic() > deadline:
+                communicator.failure = PeerError(
+                    f"rank {communicator.rank} in step {step}, bucket {self.bucket.index}: "
+                    "the step before has not finished with its gradients.",
+                    advice="A step that fails half-way cannot be repeated: start anew from the "
+                    "last checkpoint.",
+                )
+                raise communicator.failure
 
     def _sum(self, communicator: Communicator, doing: str) -> np.ndarray:
         return communicator.allreduce(

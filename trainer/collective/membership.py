@@ -25,7 +25,7 @@ from trainer.collective.errors import (
 from trainer.collective.rendezvous import PROTOCOL
 from trainer.collective.wire import LineReader, Message, encode, new_nonce, prove, proves
 
-_BEAT_S = 0.5
+_BEAT_S = 0.2
 # How long to wait for the rendezvous' verdict before blaming a neighbour ourselves.
 _VERDICT_S = 3.0
 _COMPARED = ("numpy", "ml_dtypes", "tensorflow", "keras", "paisoar")
@@ -125,14 +125,12 @@ class Membership:
 
     def fail(self, error: BaseException) -> None:
         """Tell the launcher and all ranks that this rank ends with ``error``, and leave."""
-        cause = (
-            str(error) if isinstance(error, PaisoarError) else f"{type(error).__name__}: {error}"
-        )
+        named = f"{type(error).__name__}: {error}"
         message: Message = {
             "t": "failed",
             "kind": type(error).__name__,
-            "cause": cause,
-            "report": str(error) if isinstance(error, PaisoarError) else cause,
+            "cause": error.message if isinstance(error, PaisoarError) else named,
+            "report": str(error) if isinstance(error, PaisoarError) else named,
         }
         if isinstance(error, LostPeerError):
             culprit = error.failure.culprit

@@ -147,6 +147,8 @@ class Rendezvous:
             if culprit is None and rank is not None:
                 cause = f"rank {rank} {cause}"
             doing = member.doing if member else ""
+            waiting_s = [m.waiting_s for m in self._members.values() if m is not member]
+            seconds = seconds or max(waiting_s, default=0.0)
             failure = Failure(culprit, cause, doing, seconds)
             self._failure = (failure, kind)
             message = self._abort_message()

@@ -44,9 +44,7 @@ class Ring:
             theirs = Stamp.unpack(incoming.stamp)
             raise MismatchError(
                 f"rank {left} and rank {self.transport.rank} disagree: "
-                f"rank {left} is in {theirs}, rank {self.transport.rank} in {stamp}",
-                advice="All ranks must call the same collectives in the same order with the "
-                "same shapes; compare the programs and their versions.",
+                f"rank {left} is in {theirs}, rank {self.transport.rank} in {stamp}."
             )
         return incoming
 

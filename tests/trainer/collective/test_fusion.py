@@ -103,6 +103,22 @@ def test_the_next_post_waits_until_the_views_are_released():
         assert all(ranks(work))
 
 
+def test_a_step_that_failed_half_way_is_told_and_not_waited_for(monkeypatch):
+    monkeypatch.setattr("trainer.collective.fusion._RELEASE_WITHIN_S", 0.2)
+    with group(2, "shm") as ranks:
+
+        def work(c):
+            courier = Courier(c)
+            line = line_of(courier)
+            line.post([np.ones(7), np.ones((3, 5))], 1)
+            line.wait()
+            with pytest.raises(PeerError, match="step 2, bucket 0: the step before"):
+                line.post([np.ones(7), np.ones((3, 5))], 2)
+            courier.close()
+
+        ranks(work)
+
+
 def test_a_lost_rank_does_not_leave_a_post_waiting_for_ever():
     with group(2, "shm", patience_s=0.5) as ranks:
 
