@@ -87,7 +87,7 @@ class SwitchSession:
         with self._answering(command, timeout_s):
             self._cli.write_channel(command + self._cli.RETURN)
             self._cli.read_until_pattern(pattern=re.escape(command), read_timeout=timeout_s)
-            return self._answer(timeout_s).strip("\n")
+            return self._answer(timeout_s).removeprefix("\n").rstrip("\n")
 
     def configure(
         self, lines: Sequence[str], is_error: Callable[[str], bool], *, insist: bool = True

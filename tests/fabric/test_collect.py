@@ -1,5 +1,6 @@
 """Reading devices over real SSH: one failure hides nothing, host keys are checked."""
 
+import asyncio
 import dataclasses
 import socket
 
@@ -200,6 +201,8 @@ def test_a_silent_switch_is_unreachable_and_named(tmp_path, monkeypatch):
     async def silent(process):
         process.stdout.write("leaf1# ")
         async for line in process.stdin:
+            if "show version" in line:
+                process.stdout.write("Cisco Nexus\r\n")
             process.stdout.write("leaf1# " if "hang" not in line else "")
 
     with ssh_servers(tmp_path) as servers:
@@ -208,6 +211,32 @@ def test_a_silent_switch_is_unreachable_and_named(tmp_path, monkeypatch):
         session = SwitchSession("leaf1", access, "cisco_nxos")
         with pytest.raises(UnreachableError, match="show hang: no prompt came back within 0.5 s"):
             session.show("show hang", timeout_s=0.5)
+        session.close()
+
+
+def test_prompts_that_come_late_end_no_answer(tmp_path):
+    async def late(process):
+        typed = asyncio.Queue()
+
+        async def answer():
+            process.stdout.write("leaf1# ")
+            while True:
+                line = await typed.get()
+                await asyncio.sleep(0.15)
+                process.stdout.write(f"about {line}\r\n" if line.startswith("show") else "")
+                process.stdout.write("leaf1# ")
+
+        answering = asyncio.create_task(answer())
+        async for line in process.stdin:
+            typed.put_nowait(line.strip())
+        answering.cancel()
+
+    with ssh_servers(tmp_path) as servers:
+        port = servers.add("leaf1", late)
+        access = Access("127.0.0.1", port, "admin", servers.known_hosts, servers.key_file)
+        session = SwitchSession("leaf1", access, "cisco_nxos")
+        for command in ("show running-config", "show interface"):
+            assert session.show(command) == f"about {command}"
         session.close()
 
 
