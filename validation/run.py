@@ -17,7 +17,7 @@ from importlib.metadata import version
 from typing import Literal
 
 from fabric.counters import CounterSnapshot
-from fabric.errors import AccessError
+from fabric.errors import PaisoarError
 from fabric.qos import DeviceQos
 from fabric.site import Site
 from validation.criteria import Check, Judge
@@ -222,7 +222,7 @@ class _Work:
             self.tell(Progress("step", plan.suite, text, number, len(plan.steps)))
             try:
                 measures.append(self.probe.run(step))
-            except AccessError as error:
+            except PaisoarError as error:
                 measures.append(StepMeasure(step.id, not_run=str(error)))
 
     def _judged(
