@@ -126,17 +126,19 @@ class SshServers:
 
 
 async def shell(process: asyncssh.SSHServerProcess[str]) -> None:
-    """What sshd does with a command: ``/bin/sh -c``."""
+    """What sshd does with a command: ``/bin/sh -c``, input, output and all."""
     child = await asyncio.create_subprocess_exec(
         "/bin/sh",
         "-c",
         process.command or "exit 1",
-        stdin=asyncio.subprocess.DEVNULL,
+        stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
+    # A client that sends nothing need not close its input: only these read it.
+    reads = "sh -s" in (process.command or "")
     try:
-        out, err = await child.communicate()
+        out, err = await child.communicate((await process.stdin.read()).encode() if reads else b"")
     finally:
         if child.returncode is None:
             child.kill()
