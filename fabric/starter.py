@@ -59,10 +59,10 @@ intent:
     g_of_1024: 1020                   # 1 - g, g = 1/256
     rate_reduce_interval_us: 50
     time_reset_us: 55
-    byte_reset: 10000000
+    byte_reset: 0                     # off: the timer alone
     fast_recovery_stages: 5
     ai_rate_mbps: 40
-    hai_rate_mbps: 200
+    hai_rate_mbps: 50
     min_rate_mbps: 100
 
 certify:

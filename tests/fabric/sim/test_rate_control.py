@@ -116,13 +116,12 @@ def test_cuts_keep_their_distance():
 
 
 def test_additive_increase_follows_fast_recovery():
-    simulation = one_flow(ai_rate_mbps=40)
+    simulation = one_flow(ai_rate_mbps=40, hai_rate_mbps=40)
     send_cnp(simulation, 100)
     send_cnp(simulation, 160)
     simulation.advance(161)
     target = rates(simulation)[1]
-    # Five stages of fast recovery, then 40 Mbit/s each (the byte counter has
-    # not run, so that hyper increase stays out).
+    # Five stages of fast recovery, then 40 Mbit/s each.
     for stage, raised in ((5, 0), (6, 0.040), (7, 0.080), (8, 0.120)):
         simulation.advance(160 + 55 * stage + 1)
         assert rates(simulation)[1] == pytest.approx(target + raised, rel=1e-9)
