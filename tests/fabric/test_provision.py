@@ -16,7 +16,7 @@ from fabric.errors import DevicesError, InputError
 from fabric.plan import make_plan, mismatches
 from fabric.playread import read_states_by_playbook
 from fabric.provision import provision, rollback
-from fabric.runs import load_result, run_folder
+from fabric.runs import load_result, run_folder, save_result
 from fabric.switchssh import close_switches
 from fabric.topology import ClosShape
 from tests.fabric.switch_sites import deaf_to, meddle, refusing, switch_site
@@ -183,6 +183,7 @@ def test_a_plan_with_other_commands_than_needed_is_refused(net):
         provision(net.site, dataclasses.replace(plan, devices={**plan.devices, "leaf1": forged}))
 
 
+@pytest.mark.slow
 def test_unreadable_devices_of_a_plan_end_the_run_with_exit_3(net):
     net.servers.kill("leaf2")
     plan = make_plan(net.site, net.read())
@@ -204,6 +205,16 @@ def test_rollback_refuses_what_has_been_changed_since(net):
     with pytest.raises(InputError, match=r"leaf1: Ethernet1/1: pfc_priorities") as caught:
         rollback(net.site, run.run_id)
     assert "Nothing was touched" in caught.value.advice
+    assert {name: net.running(name) for name in net.names} == before
+
+
+@pytest.mark.slow
+def test_a_run_that_was_killed_can_still_be_taken_back(net):
+    before = {name: net.running(name) for name in net.names}
+    run = provision(net.site, make_plan(net.site, net.read()))
+    save_result(net.site, dataclasses.replace(run, devices={}, ended_at=""))
+    back = rollback(net.site, run.run_id)
+    assert _states(back) == dict.fromkeys(net.names, "done")
     assert {name: net.running(name) for name in net.names} == before
 
 
