@@ -12,7 +12,7 @@ from rich.table import Table
 
 from fabric.errors import InputError
 from fabric.site import load_site
-from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, run
+from paisoar.console import DEFAULT_FILE, EXIT_INTERRUPTED, Answer, FileOption, JsonOption, Ui, run
 
 if TYPE_CHECKING:
     from fabric.plan import Plan
@@ -104,4 +104,7 @@ def _answer(result: RunResult) -> Answer:
         elif counts.get("done"):
             out.print(f"Take it back with: paisoar rollback {result.run_id}")
 
-    return Answer(document, show, good=error is None, exit_code=error.exit_code if error else 0)
+    exit_code = error.exit_code if error else 0
+    if result.interrupted:
+        exit_code = EXIT_INTERRUPTED
+    return Answer(document, show, good=exit_code == 0, exit_code=exit_code)
