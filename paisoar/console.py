@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from fabric.errors import PaisoarError
+from fabric.errors import GateRefusedError, PaisoarError
 from fabric.events import Event
 
 FileOption = Annotated[
@@ -146,16 +146,15 @@ def print_json(document: dict[str, Any]) -> None:
 
 def _report(ui: Ui, error: PaisoarError) -> None:
     if ui.as_json:
-        print_json(
-            {
-                "error": {
-                    "kind": type(error).__name__,
-                    "message": error.args[0],
-                    "advice": error.advice,
-                    "exit_code": error.exit_code,
-                }
-            }
-        )
+        facts = {
+            "kind": type(error).__name__,
+            "message": error.args[0],
+            "advice": error.advice,
+            "exit_code": error.exit_code,
+        }
+        if isinstance(error, GateRefusedError):
+            facts["reason"] = error.reason
+        print_json({"error": facts})
     ui.err.print("[bold red]error[/]: ", end="")
     ui.err.print(error.args[0], markup=False)
     if error.advice:

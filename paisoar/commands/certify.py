@@ -47,7 +47,7 @@ def show(which: Which = "", file: FileOption = DEFAULT_FILE, as_json: JsonOption
 def verify(which: Which = "", file: FileOption = DEFAULT_FILE, as_json: JsonOption = False) -> None:
     """Verify signature, site, validity and revocation; exit 1 with the reason if it fails.
 
-    The live fabric is compared by `paisoar train` and `paisoar gate`.
+    Whether the fabric still is what was certified is compared by `paisoar train`.
     """
     run(as_json, lambda ui: _verify(ui, file, which))
 
@@ -55,7 +55,9 @@ def verify(which: Which = "", file: FileOption = DEFAULT_FILE, as_json: JsonOpti
 @certificate.command()
 def revoke(
     which: Annotated[str, typer.Argument(metavar="CERTIFICATE", help="The certificate's id.")],
-    reason: Annotated[str, typer.Option(help="Why, for those who read the list.")],
+    reason: Annotated[str, typer.Option(help="Why, for those who read the list.")] = (
+        "withdrawn by the operator"
+    ),
     file: FileOption = DEFAULT_FILE,
     as_json: JsonOption = False,
 ) -> None:
