@@ -7,6 +7,7 @@ class in the corner, so that a copied picture still says what it is.
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -57,7 +58,7 @@ def bandwidth_matrix(frame: pd.DataFrame, evidence: str) -> str:
     table = frame.pivot_table(
         index="source", columns="target", values="goodput_gbps", sort=False, aggfunc="min"
     )
-    order = list(dict.fromkeys([*frame["source"], *frame["target"]]))
+    order = sorted({*frame["source"], *frame["target"]}, key=_natural)
     table = table.reindex(index=order, columns=order)
     size_in = min(8.0, max(3.6, 0.32 * len(order) + 1.6))
 
@@ -73,6 +74,15 @@ def bandwidth_matrix(frame: pd.DataFrame, evidence: str) -> str:
         figure.colorbar(image, ax=axes, label="goodput, Gb/s", shrink=0.8)
 
     return _draw(size_in + 1, size_in, evidence, paint)
+
+
+def _natural(name: str) -> list[tuple[str, int]]:
+    """Sort key that puts host2 before host10."""
+    parts = re.split(r"(\d+)", name)
+    return [
+        (text, int(number or 0))
+        for text, number in zip(parts[::2], [*parts[1::2], ""], strict=True)
+    ]
 
 
 def latency_distribution(frame: pd.DataFrame, limit_us: float | None, evidence: str) -> str:
