@@ -1,0 +1,371 @@
+"""From topology, flows and settings to the engine's arrays."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fabric.errors import InputError
+from fabric.sim.reference import columns as c
+from fabric.sim.reference.columns import Memory
+from fabric.sim.reference.dcqcn import DcqcnSet, Ecn
+from fabric.sim.reference.fixedpoint import transmit_ns
+from fabric.sim.reference.flowfile import FlowFile
+from fabric.sim.reference.host import ACK_BYTES, HEADER_BYTES
+from fabric.sim.reference.randoms import first_stream
+from fabric.sim.reference.topofile import TopologyFile
+from fabric.sim.reference.wheel import FAR_SLOTS
+
+PAYLOAD_BYTES = 1000
+RESERVE_BYTES = 4096
+RESUME_OFFSET_BYTES = 3072
+# A host port's share of the free buffer is 2^-3; it doubles with a port's rate.
+HOST_SHIFT = 3
+FIRST_UDP_PORT = 10000
+SAMPLE_NS = 1000
+_SLOT_NS = 2048
+_FOREVER = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A port of a host or switch: its row, its number there (from 1), what is opposite."""
+
+    row: int
+    node: int
+    number: int
+    peer: int
+    rate_bps: int
+    delay_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """Everything that decides a run beside topology and flows."""
+
+    dcqcn: DcqcnSet
+    ecn: Ecn | None
+    duration_ns: int
+    warmup_ns: int = 0
+    seed: int = 1
+    streams_used: int = 0
+    buffer_bytes: int = 12 << 20
+    closed_loop: bool = False
+    ack_first: bool = False
+    series_every_ns: int | None = None
+    series_port: tuple[int, int] | None = None
+
+
+class Wiring:
+    """Ports in rows, and which of them lead to each host."""
+
+    def __init__(self, topology: TopologyFile) -> None:
+        self.topology = topology
+        self.ports: list[Port] = []
+        self.of_node: list[list[Port]] = [[] for _ in range(topology.nodes)]
+        for cable in topology.cables:
+            for node, peer in ((cable.a, cable.b), (cable.b, cable.a)):
+                row = len(self.ports) * c.PORT_WORDS
+                number = len(self.of_node[node]) + 1
+                port = Port(row, node, number, peer, cable.rate_bps, cable.delay_ns)
+                self.ports.append(port)
+                self.of_node[node].append(port)
+        self.switch_set = frozenset(topology.switches)
+        self.to_peer = {(port.node, port.peer): port for port in self.ports}
+
+    def next_hops(self, host: int) -> dict[int, list[Port]]:
+        """For each node that reaches ``host``, its ports on shortest paths, in hash order."""
+        distance = {host: 0}
+        hops: dict[int, list[Port]] = {}
+        waiting = deque([host])
+        while waiting:
+            node = waiting.popleft()
+            for peer in self._neighbours(node):
+                if peer not in distance:
+                    distance[peer] = distance[node] + 1
+                    if peer in self.switch_set:
+                        waiting.append(peer)
+                if distance[peer] == distance[node] + 1:
+                    hops.setdefault(peer, []).append(self.to_peer[peer, node])
+        return hops
+
+    def _neighbours(self, node: int) -> list[int]:
+        peers = [port.peer for port in self.of_node[node]]
+        # The reference sorts nodes by address in memory; switches are so large that
+        # each is mapped below the one before.
+        return sorted(peers, key=lambda p: (p in self.switch_set, -p if p in self.switch_set else p))
+
+
+def build(
+    wiring: Wiring, flows: FlowFile, setup: Setup, paths: Sequence[tuple[list[int], list[int]] | None]
+) -> Memory:
+    """All arrays of a run at time zero."""
+    topology = wiring.topology
+    ports, n_flows = wiring.ports, len(flows.flows)
+    hosts = topology.hosts
+    settings = np.zeros(c.SETTINGS, np.int64)
+    port_rows = np.zeros(len(ports) * c.PORT_WORDS, np.int64)
+    flow_rows = np.zeros(n_flows * c.FLOW_WORDS, np.int64)
+    slowest = max(
+        port.delay_ns + transmit_ns(PAYLOAD_BYTES + HEADER_BYTES, port.rate_bps) for port in ports
+    )
+    slot = _SLOT_NS
+    while slot <= slowest:
+        slot *= 2
+    smallest = HEADER_BYTES + min(
+        flow.size_bytes % PAYLOAD_BYTES or PAYLOAD_BYTES for flow in flows.flows
+    )
+    senders = {flow.source for flow in flows.flows}
+    margin = 64 + sum(
+        2 + slot // max(1, transmit_ns(smallest, wiring.of_node[host][0].rate_bps))
+        for host in senders
+        if wiring.of_node[host]
+    ) * 4
+    timers = 2 * len(ports) + 3 * n_flows + 3
+    packets = 4 * margin
+    nodes = np.zeros((timers + packets) * c.NODE_WORDS, np.int64)
+    samples = max(0, -(-(setup.duration_ns - setup.warmup_ns) // SAMPLE_NS))
+    every = setup.series_every_ns or 0
+    rows = max(0, -(-setup.duration_ns // every) - 1) if every else 0
+    switch_ports = [port.row for port in ports if port.node in wiring.switch_set]
+    order = sorted(topology.switches)
+    switch_row = {switch: 2 * number for number, switch in enumerate(order)}
+    log_room = 4 * margin + 1024
+
+    m = Memory(
+        settings=settings,
+        gains=np.array([setup.dcqcn.g, setup.ecn.pmax if setup.ecn else 0.0]),
+        random=first_stream(setup.seed, setup.streams_used),
+        ports=port_rows,
+        flows=flow_rows,
+        alphas=np.ones(len(flow_rows)),
+        nodes=nodes,
+        near=np.full(4 * slot, c.NONE, np.int32),
+        bits=np.zeros(2 * slot // 64, np.int64),
+        far=np.full(2 * (FAR_SLOTS + 1), c.NONE, np.int32),
+        hops=np.full(n_flows * 4 * c.MAX_HOPS, c.NONE, np.int64),
+        tx_times=np.zeros(0, np.int64),
+        shares=np.zeros(2 * len(order), np.int64),
+        qps=np.zeros(4 * n_flows + len(hosts), np.int64),
+        inputs=np.zeros(3 * n_flows, np.int64),
+        switch_ports=np.array(switch_ports, np.int64),
+        routes=np.zeros(0, np.int64),
+        choices=np.zeros(0, np.int64),
+        samples=np.zeros(samples * len(switch_ports), np.int32),
+        series=np.zeros(rows * (1 + 2 * n_flows), np.int64),
+        series_alphas=np.zeros(rows * n_flows),
+        log=np.zeros(log_room * c.LOG_WORDS, np.int64),
+    )
+    m = m._replace(tx_times=_fill_ports(m, wiring, setup, switch_row))
+    routes, choices = _routes(wiring, order, flows)
+    m = m._replace(routes=routes, choices=choices)
+    _fill_settings(m, setup, slot, margin, samples, rows, log_room, n_flows)
+    free = _fill_nodes(m, ports, n_flows, timers)
+    _fill_flows(m, wiring, flows, setup, len(ports), paths)
+    if every:
+        m.settings[c.SERIES_PORT] = series_row(wiring, setup)
+        _schedule(m, timers - 2, c.SAMPLE_SERIES, every)
+    _schedule(m, timers - 3, c.SAMPLE_QUEUES, setup.warmup_ns)
+    _schedule(m, timers - 1, c.INPUT, int(m.inputs[0]))
+    del free
+    return m
+
+
+def _schedule(m: Memory, number: int, kind: int, time: int) -> None:
+    """What ``wheel.put`` does, for the few timers that stand before the run begins."""
+    node = number * c.NODE_WORDS
+    m.nodes[node : node + c.NODE_WORDS] = c.NONE, kind, time, 0
+    if time < m.settings[c.NEAR_END]:
+        bucket, lists = time, m.near
+        m.bits[bucket >> 6] |= np.uint64(1 << (bucket & 63)).astype(np.int64)
+    else:
+        slot_ns = m.near.size >> 2
+        ahead = (time - int(m.settings[c.NEAR_END])) // slot_ns
+        near = ahead < FAR_SLOTS - 4
+        bucket, lists = (time // slot_ns) % FAR_SLOTS if near else FAR_SLOTS, m.far
+    if lists[2 * bucket] < 0:
+        lists[2 * bucket] = node
+    else:
+        m.nodes[lists[2 * bucket + 1] + c.NEXT] = node
+    lists[2 * bucket + 1] = node
+
+
+def _fill_settings(
+    m: Memory, setup: Setup, slot: int, margin: int, samples: int, rows: int, log: int, flows: int
+) -> None:
+    s, d = m.settings, setup.dcqcn
+    s[c.END_TIME] = setup.duration_ns
+    s[c.NEAR_END] = 2 * slot
+    s[c.FREE_LOW] = margin
+    s[c.ALPHA_EVERY] = d.alpha_timer_us * 1000
+    s[c.CUT_EVERY] = d.decrease_interval_us * 1000
+    s[c.RAISE_EVERY] = d.increase_timer_us * 1000
+    s[c.STAGES] = d.fast_recovery
+    s[c.RATE_AI], s[c.RATE_HAI], s[c.MIN_RATE] = d.rate_ai_bps, d.rate_hai_bps, d.min_rate_bps
+    s[c.CLAMP] = d.clamp_target
+    s[c.ECN] = setup.ecn is not None
+    s[c.ACK_FIRST] = setup.ack_first
+    s[c.RESERVE], s[c.RESUME_OFFSET] = RESERVE_BYTES, RESUME_OFFSET_BYTES
+    s[c.PAYLOAD] = PAYLOAD_BYTES
+    s[c.SERIES_EVERY], s[c.SERIES_ROOM] = setup.series_every_ns or 0, rows
+    s[c.SAMPLE_EVERY], s[c.SAMPLE_ROOM] = SAMPLE_NS, samples
+    s[c.WARMUP] = setup.warmup_ns
+    s[c.LOG_ROOM] = log
+    s[c.SWITCH_PORTS], s[c.FLOWS] = len(m.switch_ports), flows
+
+
+def _fill_ports(
+    m: Memory, wiring: Wiring, setup: Setup, switch_row: dict[int, int]
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    rates = sorted({port.rate_bps for port in wiring.ports})
+    sizes = PAYLOAD_BYTES + HEADER_BYTES + 1
+    table = np.array([transmit_ns(size, rate) for rate in rates for size in range(sizes)], np.int64)
+    nic_bps = next(
+        wiring.of_node[host][0].rate_bps for host in wiring.topology.hosts if wiring.of_node[host]
+    )
+    for number, port in enumerate(wiring.ports):
+        row = m.ports[port.row : port.row + c.PORT_WORDS]
+        for queue in (c.Q0_HEAD, c.Q0_TAIL, c.Q3_HEAD, c.Q3_TAIL):
+            row[queue] = c.NONE
+        row[c.TX_TIMES] = rates.index(port.rate_bps) * sizes
+        row[c.DELAY] = port.delay_ns
+        row[c.SWITCH] = switch_row.get(port.node, c.NONE)
+        row[c.PEER] = wiring.to_peer[port.peer, port.node].row
+        row[c.TX_NODE] = number * c.NODE_WORDS
+        row[c.SEND_NODE] = (len(wiring.ports) + number) * c.NODE_WORDS
+        row[c.NEXT_UDP_PORT] = FIRST_UDP_PORT
+        row[c.LATENCY_ACK] = port.delay_ns + transmit_ns(ACK_BYTES, port.rate_bps)
+        row[c.HEADROOM] = port.rate_bps * port.delay_ns // 8 // 10**9 * 3
+        row[c.SHIFT] = _shift(port.rate_bps, nic_bps)
+        if setup.ecn:
+            ecn = setup.ecn
+            factor = port.rate_bps / nic_bps if ecn.scaled else 1.0
+            row[c.KMIN] = round(ecn.kmin_bytes * factor)
+            row[c.KMAX] = round(ecn.kmax_bytes * factor)
+    for switch, place in switch_row.items():
+        own = wiring.of_node[switch]
+        kept = sum(int(m.ports[port.row + c.HEADROOM]) + RESERVE_BYTES for port in own)
+        if setup.buffer_bytes <= kept:
+            raise InputError(
+                f"--buffer {setup.buffer_bytes}: switch {switch} keeps {kept} bytes for the "
+                f"headroom and reserve of its {len(own)} ports",
+                advice="Give it more.",
+            )
+        m.shares[place] = setup.buffer_bytes - kept
+        m.shares[place + 1] = switch
+    return table
+
+
+def _shift(rate_bps: int, nic_bps: int) -> int:
+    shift, rate = HOST_SHIFT, rate_bps
+    while rate > nic_bps and shift > 0:
+        shift -= 1
+        rate //= 2
+    return shift
+
+
+def _routes(
+    wiring: Wiring, order: list[int], flows: FlowFile
+) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    nodes = wiring.topology.nodes
+    routes = np.full(len(order) * nodes, c.NONE, np.int64)
+    choices: list[int] = []
+    place = {switch: number for number, switch in enumerate(order)}
+    first_line: dict[int, int] = {}
+    for flow in flows.flows:
+        first_line.setdefault(flow.source, flow.line)
+        first_line.setdefault(flow.target, flow.line)
+    for host in first_line:
+        hops = wiring.next_hops(host)
+        for switch, ports in hops.items():
+            if switch in place:
+                routes[place[switch] * nodes + host] = len(choices)
+                choices.append(len(ports))
+                choices.extend(port.row for port in ports)
+        for flow in flows.flows:
+            if flow.target == host and flow.source not in hops:
+                raise InputError(
+                    f"host {flow.source} does not reach host {host}: no path in "
+                    f"{wiring.topology.path.name}",
+                    file=flows.path,
+                    line=flow.line,
+                )
+    return routes, np.array(choices, np.int64)
+
+
+def _fill_nodes(m: Memory, ports: list[Port], flows: int, timers: int) -> int:
+    nodes = m.nodes.reshape(-1, c.NODE_WORDS)
+    for number, port in enumerate(ports):
+        nodes[number, c.INFO] = c.TX_DONE | port.row << c.FLOW_SHIFT
+        nodes[len(ports) + number, c.INFO] = c.NEXT_SEND | port.row << c.FLOW_SHIFT
+    first = 2 * len(ports)
+    for flow in range(flows):
+        f = flow * c.FLOW_WORDS
+        nodes[first + 2 * flow, c.INFO] = c.CUT | f << c.FLOW_SHIFT
+        nodes[first + 2 * flow + 1, c.INFO] = c.RAISE | f << c.FLOW_SHIFT
+        m.flows[f + c.CUT_NODE] = (first + 2 * flow) * c.NODE_WORDS
+        m.flows[f + c.RAISE_NODE] = (first + 2 * flow + 1) * c.NODE_WORDS
+    link_free(m, timers * c.NODE_WORDS)
+    return timers
+
+
+def link_free(m: Memory, first: int) -> None:
+    """Put all nodes from this row on to the list of free ones."""
+    nodes = m.nodes.reshape(-1, c.NODE_WORDS)
+    start = first // c.NODE_WORDS
+    count = len(nodes) - start
+    nodes[start:, c.NEXT] = (np.arange(start + 1, len(nodes) + 1)) * c.NODE_WORDS
+    nodes[-1, c.NEXT] = m.settings[c.FREE] if m.settings[c.FREE_COUNT] else c.NONE
+    m.settings[c.FREE] = first
+    m.settings[c.FREE_COUNT] += count
+
+
+def _fill_flows(
+    m: Memory,
+    wiring: Wiring,
+    flows: FlowFile,
+    setup: Setup,
+    n_ports: int,
+    paths: Sequence[tuple[list[int], list[int]] | None],
+) -> None:
+    per_host: dict[int, int] = {}
+    for flow in flows.flows:
+        per_host[flow.source] = per_host.get(flow.source, 0) + 1
+    start = 0
+    for host, count in per_host.items():
+        m.ports[wiring.of_node[host][0].row + c.QP_FIRST] = start
+        start += 2 * count + 1
+    for number, flow in enumerate(flows.flows):
+        f = number * c.FLOW_WORDS
+        port = wiring.of_node[flow.source][0]
+        row = m.flows[f : f + c.FLOW_WORDS]
+        row[c.HOST], row[c.LINE_RATE] = port.row, port.rate_bps
+        row[c.RATE] = row[c.TARGET] = port.rate_bps
+        row[c.CUT_DUE] = row[c.RAISE_DUE] = c.NEVER
+        row[c.FIRST_CNP] = 1
+        row[c.TICKED] = c.NEVER
+        row[c.FLOW_NUMBER] = number
+        row[c.MESSAGE_BYTES] = flow.size_bytes
+        row[c.MESSAGES_LEFT] = _FOREVER if setup.closed_loop else 1
+        row[c.SOURCE_NUMBER], row[c.TARGET_NUMBER] = flow.source, flow.target
+        row[c.TARGET_PORT] = flow.udp_port
+        row[c.OUT_PATH] = number * 4 * c.MAX_HOPS
+        row[c.BACK_PATH] = (number * 4 + 2) * c.MAX_HOPS
+        install = (2 * n_ports + 2 * len(flows.flows) + number) * c.NODE_WORDS
+        m.inputs[3 * number : 3 * number + 3] = flow.start_ns, f, install
+        pinned = paths[number] if paths else None
+        if pinned:
+            row[c.PINNED] = 1
+            for at, hops in zip((row[c.OUT_PATH], row[c.BACK_PATH]), pinned, strict=True):
+                m.hops[at : at + len(hops)] = hops
+    m.settings[c.INPUTS] = len(flows.flows)
+
+
+def series_row(wiring: Wiring, setup: Setup) -> int:
+    """Row of the port whose queue the series shows."""
+    assert setup.series_port is not None
+    switch, number = setup.series_port
+    return wiring.of_node[switch][number - 1].row
