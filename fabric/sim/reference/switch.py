@@ -171,8 +171,10 @@ def leave(m: Memory, p: int, node: int, info: int, now: int) -> int:
             chance = m.gains[1] * above / (m.ports[p + KMAX] - m.ports[p + KMIN])
             marked = uniform(m.random) < chance
         if marked:
-            info |= CE
-            m.nodes[node + INFO] = info
+            # On an ACK the mark changes nothing: its own flag echoes the data's.
+            if (info & KIND_MASK) == DATA:
+                info |= CE
+                m.nodes[node + INFO] = info
             m.ports[p + MARKS] += 1
     if m.ports[ingress + PAUSING] and spill == 0:
         shared = max(0, used - reserve)
