@@ -167,6 +167,7 @@ SETTINGS = 64
     STATUS,
 ) = range(44)
 
+OUT_PINNED, BACK_PINNED = 1, 2  # bits of PINNED
 LOG_WORDS = 3
 MAX_HOPS = 16  # ports on one path, the sender's own not counted
 

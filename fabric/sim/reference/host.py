@@ -9,7 +9,6 @@ from fabric.sim.reference.columns import (
     AT,
     BACK_PATH,
     CE,
-    CLOSED,
     CUT_DUE,
     DATA,
     DATA_HOPS,
@@ -22,6 +21,7 @@ from fabric.sim.reference.columns import (
     HOST,
     INFO,
     LAST_NACK,
+    LATENCY_ACK,
     LINE_RATE,
     LOG_COUNT,
     LOG_WORDS,
@@ -38,7 +38,6 @@ from fabric.sim.reference.columns import (
     OUT_PATH,
     PAUSED,
     PAYLOAD,
-    PINNED,
     Q0_HEAD,
     QP_COUNT,
     QP_FIRST,
@@ -58,7 +57,6 @@ from fabric.sim.reference.columns import (
     STARTED,
     TARGET,
     TICKED,
-    LATENCY_ACK,
     Memory,
 )
 from fabric.sim.reference.jit import inline, outline
@@ -95,8 +93,7 @@ def open_message(m: Memory, f: int, now: int) -> None:
     # The NIC numbers its queue pairs' UDP ports as they are made.
     m.flows[f + SOURCE_PORT] = m.ports[p + NEXT_UDP_PORT]
     m.ports[p + NEXT_UDP_PORT] += 1
-    if not m.flows[f + PINNED]:
-        lay_paths(m, f)
+    lay_paths(m, f)
     m.qps[m.ports[p + QP_FIRST] + m.ports[p + QP_COUNT]] = f
     m.ports[p + QP_COUNT] += 1
 

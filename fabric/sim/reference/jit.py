@@ -20,13 +20,25 @@ def inline(function: Function) -> Function:
 
     A call would pass every array of the state as seven words each.
     """
-    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "no_rewrites": True, "_nrt": False}
-    return cast(Function, numba.njit(nogil=True, error_model="numpy", forceinline=True, **options)(function))
+    options = {
+        "no_cpython_wrapper": True,
+        "no_cfunc_wrapper": True,
+        "no_rewrites": True,
+        "_nrt": False,
+    }
+    return cast(
+        Function, numba.njit(nogil=True, error_model="numpy", forceinline=True, **options)(function)
+    )
 
 
 def outline(function: Function) -> Function:
     """Compile a rare piece of the event loop as a function of its own."""
-    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "no_rewrites": True, "_nrt": False}
+    options = {
+        "no_cpython_wrapper": True,
+        "no_cfunc_wrapper": True,
+        "no_rewrites": True,
+        "_nrt": False,
+    }
     return cast(Function, numba.njit(nogil=True, error_model="numpy", **options)(function))
 
 

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fabric.sim.reference.columns import (
-    ACK,
     ALPHA,
     AT,
     BUSY,
     CUT,
-    CUT_DUE,
     DATA,
-    DELAY,
     DEPTH,
-    DEPTH_MAX,
     END_TIME,
     EVENTS,
     FLOW_SHIFT,
@@ -22,6 +18,7 @@ from fabric.sim.reference.columns import (
     FLOWS,
     FREE_COUNT,
     FREE_LOW,
+    HOST,
     INFO,
     INPUT,
     INPUT_NEXT,
@@ -31,9 +28,7 @@ from fabric.sim.reference.columns import (
     LATENCY_ACK,
     LOG_COUNT,
     LOG_ROOM,
-    HOST,
     NACK,
-    NEAR_END,
     NEXT,
     NEXT_SEND,
     NONE,
@@ -44,7 +39,6 @@ from fabric.sim.reference.columns import (
     PAUSED_SINCE,
     PAUSES_RX,
     RAISE,
-    RAISE_DUE,
     RATE,
     RECEIVED,
     RECEIVED_BEFORE,
@@ -69,7 +63,6 @@ from fabric.sim.reference.columns import (
     TX_SINCE,
     WARMUP,
     WORD,
-    NODE_WORDS,
     Memory,
 )
 from fabric.sim.reference.host import open_message, receive_ack, receive_data, serve_host
@@ -186,9 +179,10 @@ def _build() -> Callable[[Memory, int], int]:
             if word == 0:
                 if start >= until:
                     return MORE
-                if settings[FREE_COUNT] < settings[FREE_LOW] or settings[LOG_COUNT] + settings[
-                    FREE_LOW
-                ] > settings[LOG_ROOM]:
+                if (
+                    settings[FREE_COUNT] < settings[FREE_LOW]
+                    or settings[LOG_COUNT] + settings[FREE_LOW] > settings[LOG_ROOM]
+                ):
                     return GROW
             while word < slot_ns >> 6:
                 first = start + (word << 6)

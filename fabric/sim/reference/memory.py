@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,9 +14,10 @@ from fabric.sim.reference.dcqcn import DcqcnSet, Ecn
 from fabric.sim.reference.fixedpoint import transmit_ns
 from fabric.sim.reference.flowfile import FlowFile
 from fabric.sim.reference.host import ACK_BYTES, HEADER_BYTES
+from fabric.sim.reference.pathfile import Pin
 from fabric.sim.reference.randoms import first_stream
-from fabric.sim.reference.topofile import TopologyFile
 from fabric.sim.reference.wheel import FAR_SLOTS
+from fabric.sim.reference.wiring import Port, Wiring
 
 PAYLOAD_BYTES = 1000
 RESERVE_BYTES = 4096
@@ -36,18 +36,6 @@ _FOREVER = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
-    """A port of a host or switch: its row, its number there (from 1), what is opposite."""
-
-    row: int
-    node: int
-    number: int
-    peer: int
-    rate_bps: int
-    delay_ns: int
-
-
-@dataclass(frozen=True, slots=True)
 class Setup:
     """Everything that decides a run beside topology and flows."""
 
@@ -63,53 +51,10 @@ class Setup:
     series_port: tuple[int, int] | None = None
 
 
-class Wiring:
-    """Ports in rows, and which of them lead to each host."""
-
-    def __init__(self, topology: TopologyFile) -> None:
-        self.topology = topology
-        self.ports: list[Port] = []
-        self.of_node: list[list[Port]] = [[] for _ in range(topology.nodes)]
-        for cable in topology.cables:
-            for node, peer in ((cable.a, cable.b), (cable.b, cable.a)):
-                row = len(self.ports) * c.PORT_WORDS
-                number = len(self.of_node[node]) + 1
-                port = Port(row, node, number, peer, cable.rate_bps, cable.delay_ns)
-                self.ports.append(port)
-                self.of_node[node].append(port)
-        self.switch_set = frozenset(topology.switches)
-        self.to_peer = {(port.node, port.peer): port for port in self.ports}
-
-    def next_hops(self, host: int) -> dict[int, list[Port]]:
-        """For each node that reaches ``host``, its ports on shortest paths, in hash order."""
-        distance = {host: 0}
-        hops: dict[int, list[Port]] = {}
-        waiting = deque([host])
-        while waiting:
-            node = waiting.popleft()
-            for peer in self._neighbours(node):
-                if peer not in distance:
-                    distance[peer] = distance[node] + 1
-                    if peer in self.switch_set:
-                        waiting.append(peer)
-                if distance[peer] == distance[node] + 1:
-                    hops.setdefault(peer, []).append(self.to_peer[peer, node])
-        return hops
-
-    def _neighbours(self, node: int) -> list[int]:
-        peers = [port.peer for port in self.of_node[node]]
-        # The reference sorts nodes by address in memory; switches are so large that
-        # each is mapped below the one before.
-        return sorted(peers, key=lambda p: (p in self.switch_set, -p if p in self.switch_set else p))
-
-
-def build(
-    wiring: Wiring, flows: FlowFile, setup: Setup, paths: Sequence[tuple[list[int], list[int]] | None]
-) -> Memory:
-    """All arrays of a run at time zero."""
+def build(wiring: Wiring, flows: FlowFile, setup: Setup, pins: Sequence[Pin] = ()) -> Memory:
+    """All arrays of a run at time zero; ``pins`` has one pin a flow, or none at all."""
     topology = wiring.topology
     ports, n_flows = wiring.ports, len(flows.flows)
-    hosts = topology.hosts
     settings = np.zeros(c.SETTINGS, np.int64)
     port_rows = np.zeros(len(ports) * c.PORT_WORDS, np.int64)
     flow_rows = np.zeros(n_flows * c.FLOW_WORDS, np.int64)
@@ -123,11 +68,15 @@ def build(
         flow.size_bytes % PAYLOAD_BYTES or PAYLOAD_BYTES for flow in flows.flows
     )
     senders = {flow.source for flow in flows.flows}
-    margin = 64 + sum(
-        2 + slot // max(1, transmit_ns(smallest, wiring.of_node[host][0].rate_bps))
-        for host in senders
-        if wiring.of_node[host]
-    ) * 4
+    margin = (
+        64
+        + sum(
+            2 + slot // max(1, transmit_ns(smallest, wiring.of_node[host][0].rate_bps))
+            for host in senders
+            if wiring.of_node[host]
+        )
+        * 4
+    )
     timers = 2 * len(ports) + 3 * n_flows + 3
     packets = 4 * margin
     nodes = np.zeros((timers + packets) * c.NODE_WORDS, np.int64)
@@ -153,7 +102,7 @@ def build(
         hops=np.full(n_flows * 4 * c.MAX_HOPS, c.NONE, np.int64),
         tx_times=np.zeros(0, np.int64),
         shares=np.zeros(2 * len(order), np.int64),
-        qps=np.zeros(4 * n_flows + len(hosts), np.int64),
+        qps=np.zeros(4 * n_flows + topology.nodes, np.int64),
         inputs=np.zeros(3 * n_flows, np.int64),
         switch_ports=np.array(switch_ports, np.int64),
         routes=np.zeros(0, np.int64),
@@ -167,14 +116,13 @@ def build(
     routes, choices = _routes(wiring, order, flows)
     m = m._replace(routes=routes, choices=choices)
     _fill_settings(m, setup, slot, margin, samples, rows, log_room, n_flows)
-    free = _fill_nodes(m, ports, n_flows, timers)
-    _fill_flows(m, wiring, flows, setup, len(ports), paths)
+    _fill_nodes(m, ports, n_flows, timers)
+    _fill_flows(m, wiring, flows, setup, len(ports), pins)
     if every:
         m.settings[c.SERIES_PORT] = series_row(wiring, setup)
         _schedule(m, timers - 2, c.SAMPLE_SERIES, every)
     _schedule(m, timers - 3, c.SAMPLE_QUEUES, setup.warmup_ns)
     _schedule(m, timers - 1, c.INPUT, int(m.inputs[0]))
-    del free
     return m
 
 
@@ -221,9 +169,7 @@ def _fill_settings(
     s[c.SWITCH_PORTS], s[c.FLOWS] = len(m.switch_ports), flows
 
 
-def _fill_ports(
-    m: Memory, wiring: Wiring, setup: Setup, switch_row: dict[int, int]
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _fill_ports(m: Memory, wiring: Wiring, setup: Setup, switch_row: dict[int, int]) -> c.Words:
     rates = sorted({port.rate_bps for port in wiring.ports})
     sizes = PAYLOAD_BYTES + HEADER_BYTES + 1
     table = np.array([transmit_ns(size, rate) for rate in rates for size in range(sizes)], np.int64)
@@ -271,36 +217,49 @@ def _shift(rate_bps: int, nic_bps: int) -> int:
     return shift
 
 
-def _routes(
-    wiring: Wiring, order: list[int], flows: FlowFile
-) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.int64]]]:
+def _routes(wiring: Wiring, order: list[int], flows: FlowFile) -> tuple[c.Words, c.Words]:
+    """(switches, nodes) places in ``choices``, each the number of next hops and their rows.
+
+    InputError with the line of a flow between hosts that do not reach each other.
+    """
     nodes = wiring.topology.nodes
-    routes = np.full(len(order) * nodes, c.NONE, np.int64)
+    routes = np.full((len(order), nodes), c.NONE, np.int64)
     choices: list[int] = []
     place = {switch: number for number, switch in enumerate(order)}
-    first_line: dict[int, int] = {}
+    lines: dict[int, int] = {}
     for flow in flows.flows:
-        first_line.setdefault(flow.source, flow.line)
-        first_line.setdefault(flow.target, flow.line)
-    for host in first_line:
-        hops = wiring.next_hops(host)
+        lines.setdefault(flow.source, flow.line)
+        lines.setdefault(flow.target, flow.line)
+    behind: dict[int, list[int]] = {}
+    for host, line in lines.items():
+        leaf = wiring.leaf(host)
+        if leaf is None:
+            raise _unreachable(wiring, flows, f"host {host} has no link", line)
+        behind.setdefault(leaf, []).append(host)
+    for leaf, hosts in behind.items():
+        hops = wiring.next_hops(leaf)
         for switch, ports in hops.items():
             if switch in place:
-                routes[place[switch] * nodes + host] = len(choices)
+                routes[place[switch], hosts] = len(choices)
                 choices.append(len(ports))
                 choices.extend(port.row for port in ports)
-        for flow in flows.flows:
-            if flow.target == host and flow.source not in hops:
-                raise InputError(
-                    f"host {flow.source} does not reach host {host}: no path in "
-                    f"{wiring.topology.path.name}",
-                    file=flows.path,
-                    line=flow.line,
-                )
-    return routes, np.array(choices, np.int64)
+        for host in hosts:
+            routes[place[leaf], host] = len(choices)
+            choices.extend((1, wiring.to_peer[leaf, host].row))
+    for flow in flows.flows:
+        leaf = wiring.leaf(flow.source)
+        assert leaf is not None
+        if routes[place[leaf], flow.target] < 0:
+            what = f"host {flow.source} does not reach host {flow.target}"
+            raise _unreachable(wiring, flows, what, flow.line)
+    return routes.ravel(), np.array(choices, np.int64)
 
 
-def _fill_nodes(m: Memory, ports: list[Port], flows: int, timers: int) -> int:
+def _unreachable(wiring: Wiring, flows: FlowFile, what: str, line: int) -> InputError:
+    return InputError(f"{what} in {wiring.topology.path}", file=flows.path, line=line)
+
+
+def _fill_nodes(m: Memory, ports: list[Port], flows: int, timers: int) -> None:
     nodes = m.nodes.reshape(-1, c.NODE_WORDS)
     for number, port in enumerate(ports):
         nodes[number, c.INFO] = c.TX_DONE | port.row << c.FLOW_SHIFT
@@ -313,7 +272,6 @@ def _fill_nodes(m: Memory, ports: list[Port], flows: int, timers: int) -> int:
         m.flows[f + c.CUT_NODE] = (first + 2 * flow) * c.NODE_WORDS
         m.flows[f + c.RAISE_NODE] = (first + 2 * flow + 1) * c.NODE_WORDS
     link_free(m, timers * c.NODE_WORDS)
-    return timers
 
 
 def link_free(m: Memory, first: int) -> None:
@@ -333,7 +291,7 @@ def _fill_flows(
     flows: FlowFile,
     setup: Setup,
     n_ports: int,
-    paths: Sequence[tuple[list[int], list[int]] | None],
+    pins: Sequence[Pin],
 ) -> None:
     per_host: dict[int, int] = {}
     for flow in flows.flows:
@@ -360,11 +318,13 @@ def _fill_flows(
         row[c.BACK_PATH] = (number * 4 + 2) * c.MAX_HOPS
         install = (2 * n_ports + 2 * len(flows.flows) + number) * c.NODE_WORDS
         m.inputs[3 * number : 3 * number + 3] = flow.start_ns, f, install
-        pinned = paths[number] if paths else None
-        if pinned:
-            row[c.PINNED] = 1
-            for at, hops in zip((row[c.OUT_PATH], row[c.BACK_PATH]), pinned, strict=True):
-                m.hops[at : at + len(hops)] = hops
+        for bit, start_at, hops in (
+            (c.OUT_PINNED, row[c.OUT_PATH], pins[number].out if pins else None),
+            (c.BACK_PINNED, row[c.BACK_PATH], pins[number].back if pins else None),
+        ):
+            if hops is not None:
+                row[c.PINNED] |= bit
+                m.hops[start_at : start_at + len(hops)] = hops
     m.settings[c.INPUTS] = len(flows.flows)
 
 

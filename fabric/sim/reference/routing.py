@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from fabric.sim.reference.columns import (
     BACK_PATH,
+    BACK_PINNED,
     HOST,
     MAX_HOPS,
     NONE,
     OUT_PATH,
+    OUT_PINNED,
     PEER,
+    PINNED,
     SOURCE_NUMBER,
     SOURCE_PORT,
     SWITCH,
@@ -76,9 +79,12 @@ def lay_paths(m: Memory, f: int) -> None:
     """Write the flow's way out and the way back of its ACKs, which hash by themselves."""
     source, target = m.flows[f + SOURCE_NUMBER], m.flows[f + TARGET_NUMBER]
     out, back = m.flows[f + SOURCE_PORT], m.flows[f + TARGET_PORT]
+    pinned = m.flows[f + PINNED]
     at = m.flows[f + OUT_PATH]
-    _lay(m, at, m.flows[f + HOST], source, target, out | back << 16)
+    if not pinned & OUT_PINNED:
+        _lay(m, at, m.flows[f + HOST], source, target, out | back << 16)
     while m.hops[at] != NONE:
         at += 2
     receiver = m.hops[at + 1]
-    _lay(m, m.flows[f + BACK_PATH], receiver, target, source, back | out << 16)
+    if not pinned & BACK_PINNED:
+        _lay(m, m.flows[f + BACK_PATH], receiver, target, source, back | out << 16)
