@@ -24,6 +24,12 @@ class Flow:
     first at ``start_us``. ``gap_us`` waits between a message's completion and
     the next. A ``ping`` flow sends the next message only when the peer has
     answered with one of the same size, as ib_send_lat does.
+
+    ``transport`` "rdma" is RoCE, marked as the sending NIC is set; "tcp" is CUBIC
+    without ECN and "dctcp" is DCTCP with it, both marked with ``dscp``, ``qps``
+    connections of stream messages. ``path`` pins every queue pair to the egress
+    ports of one of ``Topology.paths``, or of any other way, from the sending NIC's
+    own port on; answers come back the same way. None: ECMP by hash.
     """
 
     source: PortRef
@@ -35,16 +41,53 @@ class Flow:
     start_us: float = 0.0
     gap_us: float = 0.0
     kind: Literal["stream", "ping"] = "stream"
+    transport: Literal["rdma", "tcp", "dctcp"] = "rdma"
+    path: tuple[PortRef, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PauseStorm:
+    """A NIC that pauses its switch in one priority, whatever it receives.
+
+    ``end_us`` None: until the simulation ends, or the NIC's own stall prevention
+    stops it.
+    """
+
+    port: PortRef
+    priority: int
+    start_us: float = 0.0
+    end_us: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SlowReceiver:
+    """A host that takes packets out of its NIC's receive buffer at ``rate_bps`` only."""
+
+    port: PortRef
+    rate_bps: float
+
+
+@dataclass(frozen=True, slots=True)
+class LinkDown:
+    """A cable that is out from ``down_us`` to ``up_us`` (None: for good); either port names it."""
+
+    port: PortRef
+    down_us: float
+    up_us: float | None = None
+
+
+Fault = PauseStorm | SlowReceiver | LinkDown
 
 
 @dataclass(frozen=True, slots=True)
 class SimOptions:
-    """Times of a simulation. Goodput counts from ``warmup_us`` on."""
+    """Times of a simulation, and what breaks in it. Goodput counts from ``warmup_us`` on."""
 
     duration_us: float
     warmup_us: float = 0.0
     sample_us: float = 10.0
     seed: int = 1
+    faults: tuple[Fault, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +111,8 @@ class SimResult:
     ACK (stream), or half the round trip (ping), in microseconds. ``counters`` are
     the deltas that this traffic adds to the devices' counters, from the first
     microsecond on; what did not move is left out. ``queue_series_bytes`` is
-    (ports, samples) in the order of ``queues``.
+    (ports, samples) in the order of ``queues``. ``notes`` are for people: what was not
+    as the flows asked, and each PFC deadlock with the ports that wait for each other.
     """
 
     flows: tuple[Flow, ...]

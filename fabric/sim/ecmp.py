@@ -17,16 +17,16 @@ class Router:
     """Lays out paths on one topology; the same seed gives the same paths."""
 
     def __init__(self, topology: Topology, seed: int) -> None:
-        self._topology = topology
+        self.topology = topology
         self._seed = seed
         self._next_hops: dict[PortRef, dict[str, tuple[PortRef, ...]]] = {}
 
     def path(self, source: PortRef, target: PortRef, qp: int) -> tuple[PortRef, ...] | None:
         """Egress ports of the switches from ``source`` to ``target``; None without a path."""
         if target not in self._next_hops:
-            self._next_hops[target] = self._topology.next_hops(target)
+            self._next_hops[target] = self.topology.next_hops(target)
         hops = self._next_hops[target]
-        at = self._topology.peer(source)
+        at = self.topology.peer(source)
         if at.device not in hops:
             return None
         path: list[PortRef] = []
@@ -34,7 +34,7 @@ class Router:
             choices = hops[at.device]
             egress = choices[self._hash(source, target, qp, at.device) % len(choices)]
             path.append(egress)
-            at = self._topology.peer(egress)
+            at = self.topology.peer(egress)
         return tuple(path)
 
     def _hash(self, source: PortRef, target: PortRef, qp: int, switch: str) -> int:

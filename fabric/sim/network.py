@@ -17,11 +17,17 @@ from fabric.errors import InputError
 from fabric.headroom import PAUSE_QUANTUM_BITS, reaction_bytes
 from fabric.qos import DSCP_COUNT, PRIORITY_COUNT, DeviceQos, PortQos, Queue
 from fabric.sim.engine.layout import (
+    ACTION_DROP,
+    ACTION_FORWARD,
+    ACTION_SHUTDOWN,
     BYTE_TIME_SHIFT,
+    INGRESS_ACTION,
     INGRESS_ALPHA,
     INGRESS_CLASS,
+    INGRESS_DETECT,
     INGRESS_MTU,
     INGRESS_PFC,
+    INGRESS_RESTORE,
     INGRESS_SHARERS,
     INGRESS_SIZE,
     INGRESS_XOFF,
@@ -29,6 +35,7 @@ from fabric.sim.engine.layout import (
     NODE_POOL,
     NONE,
     PORT_BYTE_TIME,
+    PORT_CLASSES,
     PORT_DELAY,
     PORT_FLIGHT,
     PORT_LATENCY,
@@ -39,6 +46,7 @@ from fabric.sim.engine.layout import (
     PORT_PRIORITY_OF_DSCP,
     PORT_QUANTUM,
     PORT_REACTION,
+    PORT_STALL_LIMIT,
     PORT_STRICT,
     PORT_WEIGHTED,
     QUEUE_COST,
@@ -47,12 +55,23 @@ from fabric.sim.engine.layout import (
     QUEUE_PMAX,
 )
 from fabric.sim.engine.memory import Arena
-from fabric.sim.model import CABLE_PS_PER_M, NIC_LATENCY_PS, PS_PER_S, SWITCH_LATENCY_PS
+from fabric.sim.model import (
+    CABLE_PS_PER_M,
+    NIC_LATENCY_PS,
+    NIC_LOSSY_BUFFER_BYTES,
+    PS_PER_MS,
+    PS_PER_S,
+    STALL_LIMIT_PS,
+    SWITCH_LATENCY_PS,
+    WATCHDOG_DETECT_MS,
+    WATCHDOG_RESTORE_MS,
+)
 from fabric.site import Site
 from fabric.topology import PortRef
 
 # Virtual time of one byte of a class with a share of 100 percent.
 _ETS_UNIT = 1 << 10
+_ACTIONS = {"drop": ACTION_DROP, "forward": ACTION_FORWARD, "shutdown": ACTION_SHUTDOWN}
 
 
 @dataclass(frozen=True)
@@ -110,11 +129,10 @@ def fill_network(arena: Arena, network: Network) -> None:
         _fill_link(arena, network, p, node)
         _fill_classes(arena, p, qos)
         _fill_queues(arena, p, qos)
-        if node != NONE:
-            _fill_buffers(arena, p, node, qos)
-        elif qos.nic is not None and qos.nic.dcqcn is not None:
-            notified = set(qos.nic.dcqcn.np_priorities)
-            arena.m[arena.port(p) + PORT_NP_MASK] = sum(1 << priority for priority in notified)
+        _fill_buffers(arena, p, node, qos)
+        _fill_watchdog(arena, p, qos)
+        if node == NONE:
+            _fill_nic(arena, p, qos)
 
 
 def pfc_of(qos: PortQos) -> tuple[int, ...]:
@@ -143,9 +161,9 @@ def _fill_link(arena: Arena, network: Network, p: int, node: int) -> None:
 
 def _fill_classes(arena: Arena, p: int, qos: PortQos) -> None:
     at = PORT_PRIORITY_OF_DSCP
-    arena.port_table()[p, at : at + DSCP_COUNT] = [
-        qos.priority_of_dscp(dscp) for dscp in range(DSCP_COUNT)
-    ]
+    row = arena.port_table()[p]
+    row[at : at + DSCP_COUNT] = [qos.priority_of_dscp(dscp) for dscp in range(DSCP_COUNT)]
+    row[PORT_CLASSES] = sum(c << 8 * priority for priority, c in enumerate(qos.priority_to_class))
     rows = arena.ingress_table()[p]
     rows[:, INGRESS_CLASS] = qos.priority_to_class
     rows[:, INGRESS_MTU] = qos.class_mtu_bytes
@@ -185,8 +203,32 @@ def _fill_buffers(arena: Arena, p: int, node: int, qos: PortQos) -> None:
         row[INGRESS_SIZE] = buffer.size_bytes
         row[INGRESS_XOFF] = buffer.xoff_bytes
         row[INGRESS_XON] = buffer.xon_bytes
+        if node == NONE:
+            continue
         reserved = buffer.size_bytes
         if buffer.alpha is not None:
             row[INGRESS_ALPHA] = max(1, round(buffer.alpha * 1024))
             reserved -= buffer.xoff_bytes
         arena.m[node + NODE_POOL] = max(0, arena.m[node + NODE_POOL] - reserved)
+
+
+def _fill_watchdog(arena: Arena, p: int, qos: PortQos) -> None:
+    watchdog = qos.watchdog
+    if watchdog is None:
+        return
+    for priority in pfc_of(qos):
+        row = arena.ingress_table()[p, priority]
+        row[INGRESS_DETECT] = (watchdog.detect_ms or WATCHDOG_DETECT_MS) * PS_PER_MS
+        row[INGRESS_RESTORE] = (watchdog.restore_ms or WATCHDOG_RESTORE_MS) * PS_PER_MS
+        row[INGRESS_ACTION] = _ACTIONS[watchdog.action]
+
+
+def _fill_nic(arena: Arena, p: int, qos: PortQos) -> None:
+    row = arena.port_table()[p]
+    row[PORT_STALL_LIMIT] = STALL_LIMIT_PS
+    for ingress in arena.ingress_table()[p]:
+        if ingress[INGRESS_SIZE] == 0:
+            ingress[INGRESS_SIZE] = ingress[INGRESS_XOFF] = NIC_LOSSY_BUFFER_BYTES
+    if qos.nic is not None and qos.nic.dcqcn is not None:
+        notified = set(qos.nic.dcqcn.np_priorities)
+        row[PORT_NP_MASK] = sum(1 << priority for priority in notified)

@@ -22,6 +22,7 @@ from fabric.sim.engine.layout import (
     INGRESS_RX_PACKETS,
     INGRESS_RX_PAUSE_TIME,
     INGRESS_RX_PAUSES,
+    INGRESS_STORMS,
     INGRESS_TX_PACKETS,
     INGRESS_TX_PAUSE_TIME,
     INGRESS_TX_PAUSES,
@@ -32,6 +33,7 @@ from fabric.sim.engine.layout import (
     PORT_ACK_TIMEOUT_ERR,
     PORT_DEPTH_MAX,
     PORT_DUPLICATE_REQUEST,
+    PORT_LINK_DOWNS,
     PORT_NP_CNP_SENT,
     PORT_NP_MARKED,
     PORT_OUT_OF_SEQUENCE,
@@ -41,10 +43,9 @@ from fabric.sim.engine.layout import (
     PORT_RX_BYTES,
     PORT_RX_DISCARDS,
     PORT_RX_MTU_DROPS,
-    PORT_RX_PACKETS,
-    PORT_TX_BYTES,
+    PORT_STALL_ERRORS,
+    PORT_STALL_WARNINGS,
     PORT_TX_DISCARDS,
-    PORT_TX_PACKETS,
     PS_PER_US,
     QUEUE_DROPS,
     QUEUE_MARKED,
@@ -59,13 +60,11 @@ from fabric.sim.network import Network
 from fabric.topology import PortRef
 
 _PORT_COUNTERS = {
-    "rx_packets": PORT_RX_PACKETS,
-    "tx_packets": PORT_TX_PACKETS,
     "rx_bytes": PORT_RX_BYTES,
-    "tx_bytes": PORT_TX_BYTES,
     "rx_discards": PORT_RX_DISCARDS,
     "tx_discards": PORT_TX_DISCARDS,
     "rx_mtu_drops": PORT_RX_MTU_DROPS,
+    "link_down_events": PORT_LINK_DOWNS,
 }
 _HOST_COUNTERS = {
     "np_ecn_marked_packets": PORT_NP_MARKED,
@@ -76,6 +75,8 @@ _HOST_COUNTERS = {
     "packet_seq_err": PORT_PACKET_SEQ_ERR,
     "local_ack_timeout_err": PORT_ACK_TIMEOUT_ERR,
     "duplicate_request": PORT_DUPLICATE_REQUEST,
+    "tx_pause_storm_warnings": PORT_STALL_WARNINGS,
+    "tx_pause_storm_errors": PORT_STALL_ERRORS,
 }
 _PRIORITY_COUNTERS = {
     "rx_pause_frames": INGRESS_RX_PAUSES,
@@ -83,6 +84,7 @@ _PRIORITY_COUNTERS = {
     "rx_prio_packets": INGRESS_RX_PACKETS,
     "tx_prio_packets": INGRESS_TX_PACKETS,
     "rx_prio_discards": INGRESS_DISCARDS,
+    "watchdog_storms": INGRESS_STORMS,
 }
 _QUEUE_COUNTERS = {
     "tx_queue_packets": QUEUE_TX_PACKETS,
@@ -155,11 +157,24 @@ def counters(arena: Arena, network: Network) -> tuple[Counter, ...]:
     hosts = frozenset(network.site.topology.hosts)
     found: list[Counter] = []
     for p, port in enumerate(network.ports):
+        found.extend(_totals(arena, p, port))
         found.extend(_plain(arena, p, port, _PORT_COUNTERS))
         if port.device in hosts:
             found.extend(_plain(arena, p, port, _HOST_COUNTERS))
         found.extend(_by_priority(arena, p, port, port.device in hosts))
     return tuple(found)
+
+
+def _totals(arena: Arena, p: int, port: PortRef) -> Iterator[Counter]:
+    queues = arena.queue_table()[p]
+    totals = {
+        "rx_packets": arena.ingress_table()[p, :, INGRESS_RX_PACKETS].sum(),
+        "tx_packets": queues[:, QUEUE_TX_PACKETS].sum(),
+        "tx_bytes": queues[:, QUEUE_TX_BYTES].sum(),
+    }
+    for name, value in totals.items():
+        if value:
+            yield Counter(port.device, port.port, name, int(value))
 
 
 def _plain(arena: Arena, p: int, port: PortRef, columns: dict[str, int]) -> Iterator[Counter]:

@@ -13,6 +13,7 @@ from fabric.errors import InputError
 from fabric.qos import DeviceQos
 from fabric.sim import result
 from fabric.sim.api import Flow, SimOptions, SimResult
+from fabric.sim.deadlock import find_deadlocks
 from fabric.sim.engine.layout import (
     ACK_EVERY,
     DATA_HOPS,
@@ -22,14 +23,18 @@ from fabric.sim.engine.layout import (
     RETRANSMIT,
     SAMPLE_AT,
     SAMPLE_EVERY,
+    TCP_TIMEOUT,
     WARMUP,
 )
 from fabric.sim.engine.loop import DONE, GROW, SLACK, run_slice
 from fabric.sim.engine.memory import Arena, Sizes
-from fabric.sim.model import PACKETS_PER_ACK, RETRANSMIT_PS, STREAM_DEPTH
+from fabric.sim.faults import check_faults
+from fabric.sim.model import PACKETS_PER_ACK, RETRANSMIT_PS, STREAM_DEPTH, TCP_RTO_PS
 from fabric.sim.network import Network, fill_network, read_network
+from fabric.sim.tcp import words_of
 from fabric.sim.traffic import check_flows, fill_traffic, lay_routes, queue_pairs, sender_tos
 from fabric.site import Site
+from fabric.topology import PortRef
 
 # Called with the simulated time so far, in microseconds.
 Progress = Callable[[float], None]
@@ -111,8 +116,9 @@ def prepare(
     _check_options(options)
     network = read_network(site, states)
     check_flows(network, flows)
+    check_faults(network, options.faults)
     pairs = queue_pairs(network, flows)
-    route, starts = lay_routes(network, pairs, options.seed)
+    route, starts = lay_routes(network, flows, pairs, options.seed)
     options = _bounded(options, len(network.ports) + len(flows))
     sizes = Sizes(
         ports=len(network.ports),
@@ -123,6 +129,7 @@ def prepare(
         depth=STREAM_DEPTH if any(flow.kind == "stream" for flow in flows) else 1,
         samples=int(options.duration_us // options.sample_us),
         events=4 * (len(pairs) + len(network.ports) + SLACK),
+        spare=sum(words_of(flow, network) for flow in flows),
     )
     arena = Arena(sizes, options.seed)
     m = arena.m
@@ -130,8 +137,9 @@ def prepare(
     m[WARMUP] = round(options.warmup_us * PS_PER_US)
     m[ACK_EVERY] = PACKETS_PER_ACK
     m[RETRANSMIT] = RETRANSMIT_PS
+    m[TCP_TIMEOUT] = TCP_RTO_PS
     fill_network(arena, network)
-    fill_traffic(arena, network, flows, pairs, route, starts)
+    fill_traffic(arena, network, flows, pairs, route, starts, options.faults)
     return Simulation(network, tuple(flows), options, arena)
 
 
@@ -164,13 +172,16 @@ def _bounded(options: SimOptions, columns: int) -> SimOptions:
 
 
 def _notes(simulation: Simulation) -> tuple[str, ...]:
-    notes = []
+    notes = [str(deadlock) for deadlock in find_deadlocks(simulation.arena, simulation.network)]
     network = simulation.network
-    for port in dict.fromkeys(flow.source for flow in simulation.flows):
-        dscps = sorted({flow.dscp for flow in simulation.flows if flow.source == port})
+    asked_of: dict[PortRef, set[int]] = {}
+    for flow in simulation.flows:
+        if flow.transport == "rdma":
+            asked_of.setdefault(flow.source, set()).add(flow.dscp)
+    for port, dscps in asked_of.items():
         sent = sender_tos(network.of(port)) >> 2
-        if dscps != [sent]:
-            asked = ", ".join(str(dscp) for dscp in dscps)
+        if dscps != {sent}:
+            asked = ", ".join(str(dscp) for dscp in sorted(dscps))
             notes.append(f"{port} sends its RDMA packets with DSCP {sent}; DSCP {asked} was asked")
     lost = int(simulation.arena.m[LOG_LOST])
     if lost:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from fabric.errors import InputError
 from fabric.qos import DSCP_COUNT, Dcqcn, PortQos
-from fabric.sim.api import Flow
+from fabric.sim import tcp
+from fabric.sim.api import Fault, Flow
 from fabric.sim.ecmp import Router
 from fabric.sim.engine.layout import (
     EVENT_POST,
@@ -24,6 +25,7 @@ from fabric.sim.engine.layout import (
     PONG,
     PORT_QP_COUNT,
     PORT_QP_FIRST,
+    PORT_WORDS,
     PS_PER_US,
     QP_ACK_PRIORITY,
     QP_ACK_TOS,
@@ -67,6 +69,7 @@ from fabric.sim.engine.layout import (
     STREAM,
 )
 from fabric.sim.engine.memory import Arena
+from fabric.sim.faults import first_events
 from fabric.sim.model import RETH_BYTES, STREAM_DEPTH, roce_mtu
 from fabric.sim.network import Network
 from fabric.topology import PortRef
@@ -102,6 +105,27 @@ def check_flows(network: Network, flows: Sequence[Flow]) -> None:
             raise InputError(f"{where}: message_bytes, messages and qps start from 1")
         if min(flow.start_us, flow.gap_us) < 0:
             raise InputError(f"{where}: start_us and gap_us cannot be negative")
+        if flow.transport != "rdma" and flow.kind == "ping":
+            raise InputError(f"{where}: a ping is RDMA; TCP flows are streams")
+        if flow.path is not None:
+            _check_path(network, where, flow, flow.path)
+
+
+def _check_path(network: Network, where: str, flow: Flow, path: Sequence[PortRef]) -> None:
+    topology = network.site.topology
+    if not path or path[0] != flow.source:
+        raise InputError(f"{where}: its path must start with {flow.source}")
+    at = topology.peer(flow.source)
+    seen = {flow.source.device}
+    for egress in path[1:]:
+        if egress.device != at.device or egress not in network.index:
+            raise InputError(f"{where}: its path goes on at {egress}, but leads to {at.device}")
+        if at.device in seen or at.device in topology.hosts:
+            raise InputError(f"{where}: its path cannot pass through {at.device} here")
+        seen.add(at.device)
+        at = topology.peer(egress)
+    if at != flow.target:
+        raise InputError(f"{where}: its path ends at {at}")
 
 
 def queue_pairs(network: Network, flows: Sequence[Flow]) -> tuple[QueuePair, ...]:
@@ -120,7 +144,7 @@ def _pairs(number: int, flow: Flow) -> Iterator[QueuePair]:
 
 
 def lay_routes(
-    network: Network, pairs: Sequence[QueuePair], seed: int
+    network: Network, flows: Sequence[Flow], pairs: Sequence[QueuePair], seed: int
 ) -> tuple[list[int], list[tuple[int, int]]]:
     """All paths in one list, and where each pair's way out and way back start in it.
 
@@ -131,10 +155,13 @@ def lay_routes(
     starts: list[tuple[int, int]] = []
     for pair in pairs:
         both = []
+        pinned = flows[pair.flow].path
         for source, target in ((pair.source, pair.target), (pair.target, pair.source)):
-            path = router.path(source, target, pair.number)
+            path = router.path(source, target, pair.number) if pinned is None else pinned[1:]
             if path is None:
                 raise InputError(f"flow {pair.flow}: no path leads from {source} to {target}")
+            if pinned is not None and source != pinned[0]:
+                path = tuple(router.topology.peer(port) for port in reversed(pinned[:-1]))
             both.append(len(route))
             route.extend(network.index[port] for port in path)
         starts.append((both[0], both[1]))
@@ -148,15 +175,18 @@ def fill_traffic(
     pairs: Sequence[QueuePair],
     route: Sequence[int],
     starts: Sequence[tuple[int, int]],
+    faults: Sequence[Fault] = (),
 ) -> None:
-    """Write routes and queue pairs into the arena and schedule their first messages.
+    """Write routes and queue pairs into the arena; schedule first messages and faults.
 
     ``route`` and ``starts`` are those of :func:`lay_routes`.
     """
-    arena.m[arena.routes : arena.routes + len(route)] = [arena.port(number) for number in route]
+    arena.m[arena.routes : arena.routes + len(route)] = arena.port(0) + PORT_WORDS * np.array(
+        route, dtype=np.int64
+    )
     rows = {(pair.flow, pair.number, pair.mode): q for q, pair in enumerate(pairs)}
     qps = arena.qp_table()
-    posts: list[tuple[int, int, int]] = []
+    posts = first_events(arena, network, faults)
     for q, pair in enumerate(pairs):
         flow = flows[pair.flow]
         source, target = (arena.port(network.index[p]) for p in (pair.source, pair.target))
@@ -170,9 +200,13 @@ def fill_traffic(
         if pair.mode != STREAM:
             other = PONG if pair.mode == PING else PING
             row[QP_PARTNER] = arena.qp(rows[pair.flow, pair.number, other])
-        _fill_marking(row, network.of(pair.source), network.of(pair.target))
-        _fill_messages(row, flow, network)
-        _fill_rate_control(row, network, pair.source)
+        if flow.transport == "rdma":
+            _fill_marking(row, network.of(pair.source), network.of(pair.target))
+            _fill_rdma_messages(row, flow, network)
+            _fill_rate_control(row, network, pair.source)
+        else:
+            tcp.fill_connection(arena, row, flow, network)
+            _fill_messages(row, flow, tcp.segment_bytes(flow, network))
         if pair.mode != PONG:
             posts.append((round(flow.start_us * PS_PER_US), EVENT_POST, arena.qp(q)))
     arena.schedule(posts)
@@ -198,9 +232,14 @@ def _fill_marking(row: Row, source: PortQos, target: PortQos) -> None:
         row[QP_CNP_INTERVAL] = dcqcn.min_time_between_cnps_us * PS_PER_US
 
 
-def _fill_messages(row: Row, flow: Flow, network: Network) -> None:
+def _fill_rdma_messages(row: Row, flow: Flow, network: Network) -> None:
     # perftest takes the smaller of both ends' active MTUs.
     payload = min(roce_mtu(network.of(end).mtu_bytes) for end in (flow.source, flow.target))
+    row[QP_FIRST_EXTRA] = RETH_BYTES if row[QP_MODE] == STREAM else 0
+    _fill_messages(row, flow, payload)
+
+
+def _fill_messages(row: Row, flow: Flow, payload: int) -> None:
     per_message = -(-flow.message_bytes // payload)
     row[QP_PAYLOAD] = payload
     row[QP_LAST_PAYLOAD] = flow.message_bytes - (per_message - 1) * payload
@@ -208,7 +247,6 @@ def _fill_messages(row: Row, flow: Flow, network: Network) -> None:
     row[QP_GAP] = round(flow.gap_us * PS_PER_US)
     one_by_one = row[QP_MODE] != STREAM or flow.gap_us > 0
     row[QP_DEPTH] = 1 if one_by_one else STREAM_DEPTH
-    row[QP_FIRST_EXTRA] = RETH_BYTES if row[QP_MODE] == STREAM else 0
     messages = flow.messages if flow.messages is not None else _ENDLESS
     row[QP_LEFT] = messages if one_by_one else 1
     row[QP_STEP] = per_message if one_by_one else min(messages * per_message, _ENDLESS)

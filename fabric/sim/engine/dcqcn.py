@@ -49,7 +49,7 @@ from fabric.sim.engine.layout import (
     RP_TIMER_STAGE,
     Memory,
 )
-from fabric.sim.engine.records import floats
+from fabric.sim.engine.pointer import floats
 
 
 @jit

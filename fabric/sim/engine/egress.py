@@ -8,7 +8,6 @@ from fabric.sim.engine.heap import push
 from fabric.sim.engine.jit import jit
 from fabric.sim.engine.layout import (
     BYTE_TIME_SHIFT,
-    DATA,
     DATA_HOPS,
     EVENT_ARRIVE,
     EVENT_KICK,
@@ -19,7 +18,7 @@ from fabric.sim.engine.layout import (
     NONE,
     PACKET_AT,
     PACKET_IP,
-    PACKET_KIND,
+    PACKET_KIND_SHIFT,
     PACKET_NEXT,
     PACKET_READY,
     PACKET_TOS,
@@ -31,8 +30,6 @@ from fabric.sim.engine.layout import (
     PORT_KICK,
     PORT_PEER,
     PORT_STRICT,
-    PORT_TX_BYTES,
-    PORT_TX_PACKETS,
     PORT_VIRTUAL,
     PORT_WAITING,
     PORT_WEIGHTED,
@@ -48,6 +45,7 @@ from fabric.sim.engine.layout import (
     QUEUE_TX_BYTES,
     QUEUE_TX_PACKETS,
     RANDOM,
+    SEGMENT,
     WIRE_BYTES,
     Memory,
 )
@@ -98,7 +96,7 @@ def enqueue(m: Memory, p: int, traffic_class: int, k: int, ready: int) -> None:
     m[queue + QUEUE_BYTES] += frame
     depth = m[p + PORT_DEPTH] + frame
     m[p + PORT_DEPTH] = depth
-    m[p + PORT_DEPTH_MAX] = max(depth, m[p + PORT_DEPTH_MAX])
+    m[p + PORT_DEPTH_MAX] = max(m[p + PORT_DEPTH_MAX], depth)
 
 
 @jit
@@ -117,6 +115,12 @@ def dequeue(m: Memory, p: int, traffic_class: int) -> int:
 
 
 @jit
+def class_of_bit(bit: int) -> int:
+    """The number of the one bit of eight that is set."""
+    return (bit & 0xAA != 0) | (bit & 0xCC != 0) << 1 | (bit & 0xF0 != 0) << 2
+
+
+@jit
 def pick_class(m: Memory, p: int, mask: int) -> int:
     """The traffic class to serve among those of ``mask``, which is not 0.
 
@@ -126,6 +130,8 @@ def pick_class(m: Memory, p: int, mask: int) -> int:
     more than a packet. Classes with no share get what the others leave
     (IEEE 802.1Qaz).
     """
+    if mask & (mask - 1) == 0:
+        return class_of_bit(mask)
     strict = mask & m[p + PORT_STRICT]
     if strict:
         for traffic_class in range(7, -1, -1):
@@ -168,8 +174,9 @@ def draw(m: Memory) -> np.int64:
 def mark(m: Memory, queue: int, k: int) -> None:
     """Mark packet ``k``, just taken from queue ``queue``, by what is left in the queue.
 
-    At dequeue: so do the switches that sonic-mgmt's dequeue-marking test
-    (tests/snappi_tests/ecn) certifies and the HPCC simulator, and the
+    At dequeue, as sonic-mgmt demands (tests/snappi_tests/ecn/
+    test_dequeue_ecn_with_snappi.py: of packets held in a queue, the first to
+    leave is marked and the last is not) and as the HPCC simulator does: the
     notification does not wait behind the queue that it reports.
     """
     depth = m[queue + QUEUE_BYTES]
@@ -194,13 +201,11 @@ def transmit(m: Memory, p: int, traffic_class: int, k: int, now: int) -> None:
     wire = size + WIRE_BYTES
     end = now + (wire * m[p + PORT_BYTE_TIME] >> BYTE_TIME_SHIFT)
     m[p + PORT_BUSY] = end
-    m[p + PORT_TX_PACKETS] += 1
-    m[p + PORT_TX_BYTES] += size + FRAME_BYTES
     queue = queue_of(p, traffic_class)
     m[queue + QUEUE_TX_PACKETS] += 1
     m[queue + QUEUE_TX_BYTES] += size + FRAME_BYTES
     charge_class(m, p, traffic_class, wire)
-    if m[k + PACKET_KIND] == DATA:
+    if m[k + PACKET_TOS] >> PACKET_KIND_SHIFT <= SEGMENT:
         m[DATA_HOPS] += 1
     m[k + PACKET_AT] = m[p + PORT_PEER]
     push(m, end + m[p + PORT_FLIGHT], EVENT_ARRIVE, k)

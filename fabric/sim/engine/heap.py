@@ -35,25 +35,40 @@ def push(m: Memory, time: int, kind: int, handle: int) -> None:
 
 @jit
 def drop_first(m: Memory) -> None:
-    """Remove the first event, the one at ``m[HEAP]``."""
+    """Remove the first event, the one at ``m[HEAP]``.
+
+    The hole sinks to the bottom, always to the earlier child, and the last event
+    rises from there: half the comparisons, and none that a processor mispredicts
+    (Wegener, Theoretical Computer Science 118, 1993).
+    """
     heap = m[HEAP]
     size = m[HEAP_SIZE] - 1
     m[HEAP_SIZE] = size
-    time, word = m[heap + 2 * size], m[heap + 2 * size + 1]
-    hole, child = 0, 1
+    hole, child = 0, 2
     while child < size:
         at = heap + 2 * child
-        first, first_word = m[at], m[at + 1]
-        if child + 1 < size and (
-            m[at + 2] < first or (m[at + 2] == first and m[at + 3] < first_word)
-        ):
-            child += 1
-            first, first_word = m[at + 2], m[at + 3]
-        if first > time or (first == time and first_word > word):
-            break
-        m[heap + 2 * hole] = first
-        m[heap + 2 * hole + 1] = first_word
+        left, right = m[at - 2], m[at]
+        left_first = (left < right) | ((left == right) & (m[at - 1] < m[at + 1]))
+        child -= left_first
+        at = heap + 2 * child
+        m[heap + 2 * hole] = m[at]
+        m[heap + 2 * hole + 1] = m[at + 1]
         hole = child
-        child = 2 * hole + 1
+        child = 2 * hole + 2
+    time, word = m[heap + 2 * size], m[heap + 2 * size + 1]
+    if child == size:
+        # The hole has a left child alone, the last event but one.
+        at = heap + 2 * (child - 1)
+        m[heap + 2 * hole] = m[at]
+        m[heap + 2 * hole + 1] = m[at + 1]
+        hole = child - 1
+    while hole > 0:
+        parent = (hole - 1) >> 1
+        at = heap + 2 * parent
+        if m[at] < time or (m[at] == time and m[at + 1] < word):
+            break
+        m[heap + 2 * hole] = m[at]
+        m[heap + 2 * hole + 1] = m[at + 1]
+        hole = parent
     m[heap + 2 * hole] = time
     m[heap + 2 * hole + 1] = word

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from fabric.sim.engine.dcqcn import on_cut_due, on_rate_timer
 from fabric.sim.engine.heap import drop_first
+from fabric.sim.engine.intake import on_storm, on_storm_end
 from fabric.sim.engine.jit import entry_point, jit, source_hash
 from fabric.sim.engine.layout import (
     EVENT_ARRIVE,
@@ -13,11 +14,18 @@ from fabric.sim.engine.layout import (
     EVENT_KICK,
     EVENT_KIND_MASK,
     EVENT_KIND_SHIFT,
+    EVENT_LINK_DOWN,
+    EVENT_LINK_UP,
     EVENT_PAUSE_END,
     EVENT_PAUSE_REFRESH,
     EVENT_POST,
     EVENT_RATE_CUT,
     EVENT_RATE_TIMER,
+    EVENT_RECEIVED,
+    EVENT_RETRANSMIT,
+    EVENT_STORM,
+    EVENT_STORM_END,
+    EVENT_WATCHDOG,
     EVENT_XOFF,
     EVENT_XON,
     EVENTS,
@@ -43,6 +51,8 @@ from fabric.sim.engine.layout import (
     PORT_NODE,
     PORT_WORDS,
     PORTS,
+    QP_TRANSPORT,
+    RDMA,
     SAMPLE_AT,
     SAMPLE_DEPTHS,
     SAMPLE_EVERY,
@@ -52,14 +62,18 @@ from fabric.sim.engine.layout import (
     WARMUP,
     Memory,
 )
+from fabric.sim.engine.link import on_link_down, on_link_up
 from fabric.sim.engine.pause import on_pause_end, on_refresh, on_xoff, on_xon
-from fabric.sim.engine.receiver import arrive_at_host
+from fabric.sim.engine.pointer import words
+from fabric.sim.engine.receiver import arrive_at_host, on_received
 from fabric.sim.engine.sender import on_retransmit_timer, post, serve_host
 from fabric.sim.engine.switch import arrive_at_switch, serve_switch
+from fabric.sim.engine.tcp_ack import on_tcp_timer
+from fabric.sim.engine.watchdog import on_watchdog
 
 DONE, MORE, GROW = range(3)
 # No event schedules more events, takes more packets or ends more messages than this.
-SLACK = 256
+SLACK = 1024
 
 
 @jit
@@ -113,19 +127,41 @@ def _dispatch_rare(m: Memory, kind: int, handle: int, now: int) -> None:
         on_rate_timer(m, handle, now)
     elif kind == EVENT_RATE_CUT:
         on_cut_due(m, handle, now)
+    elif kind == EVENT_RETRANSMIT:
+        if m[handle + QP_TRANSPORT] == RDMA:
+            on_retransmit_timer(m, handle, now)
+        else:
+            on_tcp_timer(m, handle, now)
     else:
-        on_retransmit_timer(m, handle, now)
+        _dispatch_fault(m, kind, handle, now)
+
+
+@jit
+def _dispatch_fault(m: Memory, kind: int, handle: int, now: int) -> None:
+    if kind == EVENT_RECEIVED:
+        on_received(m, handle, now)
+    elif kind == EVENT_WATCHDOG:
+        on_watchdog(m, handle, now)
+    elif kind == EVENT_STORM:
+        on_storm(m, handle, now)
+    elif kind == EVENT_STORM_END:
+        on_storm_end(m, handle, now)
+    elif kind == EVENT_LINK_DOWN:
+        on_link_down(m, handle, now)
+    elif kind == EVENT_LINK_UP:
+        on_link_up(m, handle, now)
 
 
 def _build() -> Callable[[Memory, int, int], int]:
     sources = source_hash()
 
-    def run_slice(m: Memory, until: int, max_events: int) -> int:
+    def run_slice(memory: Memory, until: int, max_events: int) -> int:
         """Run events up to ``until`` (inclusive), at most ``max_events`` of them.
 
         Returns DONE where the time is reached, MORE where events are left, GROW
         where heap, packets or message log must grow first.
         """
+        m = words(memory)
         events = sources * 0
         status = DONE
         while m[HEAP_SIZE] > 0:

@@ -65,6 +65,7 @@ from fabric.sim.engine.loop import SLACK
 
 # Completed messages that are kept; 16 bytes each.
 MAX_LOGGED = 1 << 22
+_LINE_WORDS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class Sizes:
     """How many of each thing a simulation has.
 
     ``hops`` is the length of all routes together, ``depth`` how many messages a
-    queue pair may have outstanding.
+    queue pair may have outstanding, ``spare`` how many words :meth:`Arena.spare` gives.
     """
 
     ports: int = 0
@@ -82,9 +83,17 @@ class Sizes:
     hops: int = 0
     depth: int = 1
     samples: int = 0
-    packets: int = 4 * SLACK
+    spare: int = 0
+    packets: int = 8 * SLACK
     events: int = 4 * SLACK
-    logged: int = 4 * SLACK
+    logged: int = 64 * SLACK
+
+
+def _zeros(words: int) -> Memory:
+    """Memory that starts on a cache line, so that records of whole lines keep to theirs."""
+    room = np.zeros(words + _LINE_WORDS, dtype=np.int64)
+    skip = -(room.ctypes.data // room.itemsize) % _LINE_WORDS
+    return room[skip : skip + words]
 
 
 class Arena:
@@ -104,13 +113,14 @@ class Arena:
         self.qps = self._reserve(sizes.qps * QP_WORDS)
         self.flows = self._reserve(sizes.flows * FLOW_WORDS)
         self.routes = self._reserve(sizes.hops)
+        self._spare = self._reserve(sizes.spare)
         starts = self._reserve(sizes.qps * sizes.depth)
         depths = self._reserve(sizes.samples * sizes.ports)
         goodput = self._reserve(sizes.samples * sizes.flows)
         heap = self._reserve(sizes.events * EVENT_WORDS)
         log = self._reserve(sizes.logged * LOG_WORDS)
         packets = self._reserve(sizes.packets * PACKET_WORDS)
-        self.m: Memory = np.zeros(self._end, dtype=np.int64)
+        self.m: Memory = _zeros(self._end)
         m = self.m
         m[HEAP], m[HEAP_ROOM] = heap, sizes.events
         m[LOG], m[LOG_ROOM] = log, sizes.logged
@@ -128,8 +138,13 @@ class Arena:
 
     def _reserve(self, words: int) -> int:
         at = self._end
-        # Records start on cache lines.
-        self._end += -(-words // 8) * 8
+        self._end += -(-words // _LINE_WORDS) * _LINE_WORDS
+        return at
+
+    def spare(self, words: int) -> int:
+        """The next ``words`` spare words, all 0."""
+        at = self._spare
+        self._spare += words
         return at
 
     def port(self, number: int) -> int:
@@ -196,7 +211,9 @@ class Arena:
 
     def _append(self, words: int) -> int:
         at = self._reserve(words)
-        self.m = np.concatenate([self.m, np.zeros(self._end - len(self.m), dtype=np.int64)])
+        grown = _zeros(self._end)
+        grown[: len(self.m)] = self.m
+        self.m = grown
         return at
 
     def _move(self, place: int, room: int, words: int) -> None:

@@ -8,8 +8,10 @@ most one per queue pair and interval.
 
 from __future__ import annotations
 
+from fabric.sim.engine.answer import answer
 from fabric.sim.engine.dcqcn import on_cnp
-from fabric.sim.engine.egress import enqueue, free_packet, schedule_kick, take_packet
+from fabric.sim.engine.egress import free_packet
+from fabric.sim.engine.intake import take_in, take_out
 from fabric.sim.engine.jit import jit
 from fabric.sim.engine.layout import (
     ACK,
@@ -17,24 +19,22 @@ from fabric.sim.engine.layout import (
     CNP,
     DATA,
     FLOW_BYTES,
-    INGRESS_CLASS,
+    INGRESS_PORT,
     INGRESS_PRIORITY,
-    INGRESS_TX_PACKETS,
     NAK,
     NONE,
-    PACKET_IP,
-    PACKET_KIND,
+    PACKET_AT,
+    PACKET_KIND_SHIFT,
     PACKET_PSN,
     PACKET_QP,
-    PACKET_ROUTE,
     PACKET_TOS,
     PONG,
-    PORT_BUSY,
     PORT_DUPLICATE_REQUEST,
     PORT_NP_CNP_SENT,
     PORT_NP_MARKED,
     PORT_NP_MASK,
     PORT_OUT_OF_SEQUENCE,
+    PORT_RX_BYTE_TIME,
     QP_ACK_PRIORITY,
     QP_ACK_TOS,
     QP_CNP_INTERVAL,
@@ -48,15 +48,15 @@ from fabric.sim.engine.layout import (
     QP_NAK_SENT,
     QP_PAYLOAD,
     QP_PER_MESSAGE,
-    QP_ROUTE_BACK,
-    QP_TARGET,
     QP_UNACKED,
+    SEGMENT,
     STREAM,
     Memory,
 )
-from fabric.sim.engine.records import ingress_of
 from fabric.sim.engine.sender import on_ack, on_nak, on_ping_message
 from fabric.sim.engine.switch import count_arrival
+from fabric.sim.engine.tcp_ack import on_tcp_ack
+from fabric.sim.engine.tcp_receiver import receive_segment
 
 # IPv4 20, UDP 8, BTH 12, ICRC 4; an ACK's AETH 4, a CNP's 16 reserved bytes.
 ACK_BYTES = 48
@@ -65,26 +65,10 @@ _CE = 3
 
 
 @jit
-def _answer(m: Memory, q: int, kind: int, size: int, priority: int, tos: int, now: int) -> None:
-    """Queue an ACK, NAK or CNP of queue pair ``q`` at its receiver."""
-    p = m[q + QP_TARGET]
-    k = take_packet(m)
-    m[k + PACKET_KIND] = kind
-    m[k + PACKET_QP] = q
-    m[k + PACKET_PSN] = m[q + QP_EXPECTED]
-    m[k + PACKET_IP] = size
-    m[k + PACKET_TOS] = tos
-    m[k + PACKET_ROUTE] = m[q + QP_ROUTE_BACK]
-    ingress = ingress_of(p, priority)
-    m[ingress + INGRESS_TX_PACKETS] += 1
-    enqueue(m, p, m[ingress + INGRESS_CLASS], k, now)
-    schedule_kick(m, p, max(now, m[p + PORT_BUSY]))
-
-
-@jit
 def _acknowledge(m: Memory, q: int, kind: int, now: int) -> None:
     m[q + QP_UNACKED] = 0
-    _answer(m, q, kind, ACK_BYTES, m[q + QP_ACK_PRIORITY], m[q + QP_ACK_TOS], now)
+    priority, tos = m[q + QP_ACK_PRIORITY], m[q + QP_ACK_TOS]
+    answer(m, q, kind, ACK_BYTES, priority, tos, m[q + QP_EXPECTED], now)
 
 
 @jit
@@ -118,8 +102,24 @@ def arrive_at_host(m: Memory, p: int, k: int, now: int) -> None:
     ingress = count_arrival(m, p, k)
     if ingress == NONE:
         return
-    q, kind, psn = m[k + PACKET_QP], m[k + PACKET_KIND], m[k + PACKET_PSN]
-    marked = m[k + PACKET_TOS] & _CE == _CE
+    if m[p + PORT_RX_BYTE_TIME]:
+        take_in(m, p, ingress, k, now)
+        return
+    _receive(m, p, ingress, k, now)
+
+
+@jit
+def on_received(m: Memory, k: int, now: int) -> None:
+    """A slow host has come to packet ``k``."""
+    ingress = m[k + PACKET_AT]
+    take_out(m, ingress, k, now)
+    _receive(m, m[ingress + INGRESS_PORT], ingress, k, now)
+
+
+@jit
+def _receive(m: Memory, p: int, ingress: int, k: int, now: int) -> None:
+    q, psn, tos = m[k + PACKET_QP], m[k + PACKET_PSN], m[k + PACKET_TOS]
+    kind, marked = tos >> PACKET_KIND_SHIFT, tos & _CE == _CE
     free_packet(m, k)
     if kind == DATA:
         if marked:
@@ -130,11 +130,16 @@ def arrive_at_host(m: Memory, p: int, k: int, now: int) -> None:
             ):
                 m[q + QP_LAST_CNP] = now
                 m[p + PORT_NP_CNP_SENT] += 1
-                _answer(m, q, CNP, CNP_BYTES, m[q + QP_CNP_PRIORITY], m[q + QP_CNP_TOS], now)
+                priority, tos = m[q + QP_CNP_PRIORITY], m[q + QP_CNP_TOS]
+                answer(m, q, CNP, CNP_BYTES, priority, tos, m[q + QP_EXPECTED], now)
         _receive_data(m, p, q, psn, now)
     elif kind == ACK:
         on_ack(m, q, psn, now)
     elif kind == NAK:
         on_nak(m, q, psn, now)
-    else:
+    elif kind == CNP:
         on_cnp(m, q, now)
+    elif kind == SEGMENT:
+        receive_segment(m, q, psn, marked, now)
+    else:
+        on_tcp_ack(m, q, psn, now)

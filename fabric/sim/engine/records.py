@@ -1,9 +1,6 @@
-"""From a port to its queues and ingresses, and from words to floats."""
+"""From a port to its queues and ingresses."""
 
 from __future__ import annotations
-
-import numpy as np
-from numpy.typing import NDArray
 
 from fabric.sim.engine.jit import jit
 from fabric.sim.engine.layout import (
@@ -11,7 +8,6 @@ from fabric.sim.engine.layout import (
     PORT_INGRESSES,
     PORT_QUEUES,
     QUEUE_WORDS,
-    Memory,
 )
 
 
@@ -25,9 +21,3 @@ def queue_of(p: int, traffic_class: int) -> int:
 def ingress_of(p: int, priority: int) -> int:
     """The receiving side of this priority of port ``p``."""
     return p + PORT_INGRESSES + INGRESS_WORDS * priority
-
-
-@jit
-def floats(m: Memory) -> NDArray[np.float64]:
-    """The same memory as float words, for the fields called ``RATE_...``."""
-    return m.view(np.float64)

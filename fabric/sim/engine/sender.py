@@ -25,7 +25,7 @@ from fabric.sim.engine.layout import (
     NEVER,
     NONE,
     PACKET_IP,
-    PACKET_KIND,
+    PACKET_KIND_SHIFT,
     PACKET_PSN,
     PACKET_QP,
     PACKET_ROUTE,
@@ -65,15 +65,19 @@ from fabric.sim.engine.layout import (
     QP_STARTS,
     QP_STEP,
     QP_TOS,
+    QP_TRANSPORT,
     QP_WORDS,
     RATE_NOW,
+    RDMA,
     RETRANSMIT,
     RP_ACTIVE,
     STREAM,
     WIRE_BYTES,
     Memory,
 )
-from fabric.sim.engine.records import floats, ingress_of
+from fabric.sim.engine.pointer import floats
+from fabric.sim.engine.records import ingress_of
+from fabric.sim.engine.tcp import make_segment, set_tcp_limit
 
 # IPv4 20, UDP 8, BTH 12, ICRC 4 (InfiniBand Architecture Specification, annex A17).
 DATA_HEADER_BYTES = 44
@@ -94,7 +98,18 @@ def log_message(m: Memory, q: int, duration: int) -> None:
 
 
 @jit
-def _wake(m: Memory, q: int, now: int) -> None:
+def complete_messages(m: Memory, q: int, acked: int, psn: int, now: int) -> None:
+    """The messages of a stream that end from packet ``acked`` on and before ``psn``."""
+    per, depth = m[q + QP_PER_MESSAGE], m[q + QP_DEPTH]
+    for message in range(acked // per, psn // per):
+        log_message(m, q, now - m[m[q + QP_STARTS] + message % depth])
+        if m[q + QP_LEFT] > 0:
+            push(m, now + m[q + QP_GAP], EVENT_POST, q)
+
+
+@jit
+def wake(m: Memory, q: int, now: int) -> None:
+    """Look at the NIC of a queue pair that may be able to send."""
     p = m[q + QP_SOURCE]
     schedule_kick(m, p, max(now, m[p + PORT_BUSY]))
 
@@ -113,8 +128,11 @@ def post(m: Memory, q: int, now: int) -> None:
     m[q + QP_POSTED] += m[q + QP_STEP]
     if m[q + QP_MODE] != STREAM:
         m[m[q + QP_STARTS]] = now
-    _set_limit(m, q)
-    _wake(m, q, now)
+    if m[q + QP_TRANSPORT] == RDMA:
+        _set_limit(m, q)
+    else:
+        set_tcp_limit(m, q)
+    wake(m, q, now)
 
 
 @jit
@@ -128,11 +146,10 @@ def _make_data(m: Memory, q: int, now: int) -> int:
     if position == 0:
         size += m[q + QP_FIRST_EXTRA]
     k = take_packet(m)
-    m[k + PACKET_KIND] = DATA
     m[k + PACKET_QP] = q
     m[k + PACKET_PSN] = psn
     m[k + PACKET_IP] = size
-    m[k + PACKET_TOS] = m[q + QP_TOS]
+    m[k + PACKET_TOS] = DATA << PACKET_KIND_SHIFT | m[q + QP_TOS]
     m[k + PACKET_ROUTE] = m[q + QP_ROUTE]
     m[q + QP_NEXT] = psn + 1
     if psn >= m[q + QP_SENT]:
@@ -214,7 +231,7 @@ def serve_host(m: Memory, p: int, now: int) -> None:
     else:
         if m[q + QP_CLASS] != traffic_class:
             q = _first_of_class(m, p, traffic_class, now)
-        k = _make_data(m, q, now)
+        k = _make_data(m, q, now) if m[q + QP_TRANSPORT] == RDMA else make_segment(m, q, now)
         ready -= 1
         m[p + PORT_QP_TURN] = ((q - m[p + PORT_QP_FIRST]) // QP_WORDS + 1) % m[p + PORT_QP_COUNT]
         if m[q + QP_NEXT] < m[q + QP_LIMIT]:
@@ -232,17 +249,13 @@ def _acknowledge(m: Memory, q: int, psn: int, now: int) -> None:
     acked = m[q + QP_ACKED]
     if psn <= acked:
         return
-    per, depth = m[q + QP_PER_MESSAGE], m[q + QP_DEPTH]
     m[q + QP_ACKED] = psn
     m[q + QP_NEXT] = max(psn, m[q + QP_NEXT])
     m[q + QP_DEADLINE] = now + m[RETRANSMIT]
     if m[q + QP_MODE] == STREAM:
-        for message in range(acked // per, psn // per):
-            log_message(m, q, now - m[m[q + QP_STARTS] + message % depth])
-            if m[q + QP_LEFT] > 0:
-                push(m, now + m[q + QP_GAP], EVENT_POST, q)
+        complete_messages(m, q, acked, psn, now)
     _set_limit(m, q)
-    _wake(m, q, now)
+    wake(m, q, now)
 
 
 @jit
@@ -258,7 +271,7 @@ def on_nak(m: Memory, q: int, psn: int, now: int) -> None:
     _acknowledge(m, q, psn, now)
     if psn == m[q + QP_ACKED]:
         m[q + QP_NEXT] = psn
-        _wake(m, q, now)
+        wake(m, q, now)
 
 
 @jit
@@ -274,7 +287,7 @@ def on_retransmit_timer(m: Memory, q: int, now: int) -> None:
     m[q + QP_NEXT] = m[q + QP_ACKED]
     m[q + QP_DEADLINE] = now + m[RETRANSMIT]
     push(m, m[q + QP_DEADLINE], EVENT_RETRANSMIT, q)
-    _wake(m, q, now)
+    wake(m, q, now)
 
 
 @jit

@@ -8,6 +8,7 @@ bit's arrival until its first bit leaves.
 from __future__ import annotations
 
 from fabric.sim.engine.egress import (
+    class_of_bit,
     dequeue,
     enqueue,
     free_packet,
@@ -21,7 +22,6 @@ from fabric.sim.engine.layout import (
     FRAME_BYTES,
     INGRESS_ALPHA,
     INGRESS_BYTES,
-    INGRESS_CLASS,
     INGRESS_DISCARDS,
     INGRESS_HEADROOM_USED,
     INGRESS_MAX,
@@ -34,6 +34,7 @@ from fabric.sim.engine.layout import (
     INGRESS_SIZE,
     INGRESS_XOFF,
     INGRESS_XON,
+    LINK_IS_DOWN,
     NEVER,
     NODE_POOL,
     NODE_USED,
@@ -44,15 +45,18 @@ from fabric.sim.engine.layout import (
     PACKET_ROUTE,
     PACKET_TOS,
     PORT_BUSY,
+    PORT_CLASSES,
+    PORT_DISCARD,
     PORT_LATENCY,
+    PORT_LOST,
     PORT_MTU,
     PORT_NODE,
     PORT_PAUSED,
     PORT_PRIORITY_OF_DSCP,
+    PORT_REFUSE,
     PORT_RX_BYTES,
     PORT_RX_DISCARDS,
     PORT_RX_MTU_DROPS,
-    PORT_RX_PACKETS,
     PORT_TX_DISCARDS,
     PORT_WAITING,
     QUEUE_BYTES,
@@ -65,16 +69,31 @@ from fabric.sim.engine.records import ingress_of, queue_of
 
 
 @jit
+def _refuse(m: Memory, p: int, ingress: int, k: int) -> bool:
+    """Drop a packet that came over a dead link, or for a queue in a storm."""
+    if m[p + PORT_REFUSE] & LINK_IS_DOWN:
+        m[p + PORT_LOST] += 1
+    elif m[p + PORT_REFUSE] >> m[ingress + INGRESS_PRIORITY] & 1:
+        m[p + PORT_RX_DISCARDS] += 1
+        m[ingress + INGRESS_DISCARDS] += 1
+    else:
+        return False
+    free_packet(m, k)
+    return True
+
+
+@jit
 def count_arrival(m: Memory, p: int, k: int) -> int:
-    """Count packet ``k`` at port ``p``: its ingress, or NONE where the MTU drops it."""
+    """Count packet ``k`` at port ``p``: its ingress, or NONE where it goes no further."""
     size = m[k + PACKET_IP]
-    ingress = ingress_of(p, m[p + PORT_PRIORITY_OF_DSCP + (m[k + PACKET_TOS] >> 2)])
+    ingress = ingress_of(p, m[p + PORT_PRIORITY_OF_DSCP + (m[k + PACKET_TOS] >> 2 & 63)])
+    if m[p + PORT_REFUSE] and _refuse(m, p, ingress, k):
+        return NONE
     if size > m[p + PORT_MTU] or size > m[ingress + INGRESS_MTU]:
         m[p + PORT_RX_MTU_DROPS] += 1
         m[p + PORT_RX_DISCARDS] += 1
         free_packet(m, k)
         return NONE
-    m[p + PORT_RX_PACKETS] += 1
     m[p + PORT_RX_BYTES] += size + FRAME_BYTES
     m[ingress + INGRESS_RX_PACKETS] += 1
     return ingress
@@ -110,10 +129,17 @@ def _admit_lossless(m: Memory, ingress: int, frame: int, now: int) -> bool:
         if held > m[ingress + INGRESS_SIZE]:
             return False
     m[ingress + INGRESS_BYTES] = held
-    m[ingress + INGRESS_MAX] = max(held, m[ingress + INGRESS_MAX])
+    m[ingress + INGRESS_MAX] = max(m[ingress + INGRESS_MAX], held)
     if held > xoff and m[ingress + INGRESS_PFC] and not m[ingress + INGRESS_PAUSING]:
         send_xoff(m, ingress, now)
     return True
+
+
+@jit
+def _drop_at_egress(m: Memory, p: int, traffic_class: int, k: int) -> None:
+    m[p + PORT_TX_DISCARDS] += 1
+    m[queue_of(p, traffic_class) + QUEUE_DROPS] += 1
+    free_packet(m, k)
 
 
 @jit
@@ -141,8 +167,11 @@ def arrive_at_switch(m: Memory, p: int, k: int, now: int) -> None:
     route = m[k + PACKET_ROUTE]
     m[k + PACKET_ROUTE] = route + 1
     out = m[route]
-    traffic_class = m[ingress_of(out, m[ingress + INGRESS_PRIORITY]) + INGRESS_CLASS]
+    traffic_class = m[out + PORT_CLASSES] >> 8 * m[ingress + INGRESS_PRIORITY] & 7
     frame = m[k + PACKET_IP] + FRAME_BYTES
+    if m[out + PORT_DISCARD] >> traffic_class & 1:
+        _drop_at_egress(m, out, traffic_class, k)
+        return
     if m[ingress + INGRESS_SIZE]:
         if not _admit_lossless(m, ingress, frame, now):
             m[p + PORT_RX_DISCARDS] += 1
@@ -156,9 +185,7 @@ def arrive_at_switch(m: Memory, p: int, k: int, now: int) -> None:
         free = m[switch + NODE_POOL] - m[switch + NODE_USED]
         queue = queue_of(out, traffic_class)
         if m[queue + QUEUE_BYTES] + frame > free:
-            m[out + PORT_TX_DISCARDS] += 1
-            m[queue + QUEUE_DROPS] += 1
-            free_packet(m, k)
+            _drop_at_egress(m, out, traffic_class, k)
             return
         m[switch + NODE_USED] += frame
         m[k + PACKET_AT] = NONE
@@ -175,12 +202,14 @@ def serve_switch(m: Memory, p: int, now: int) -> None:
         return
     waiting = m[p + PORT_WAITING] & ~m[p + PORT_PAUSED]
     mask, later = waiting, NEVER
-    for traffic_class in range(8):
-        if waiting >> traffic_class & 1:
-            ready = m[m[queue_of(p, traffic_class) + QUEUE_HEAD] + PACKET_READY]
-            if ready > now:
-                mask &= ~(1 << traffic_class)
-                later = min(later, ready)
+    left = waiting
+    while left:
+        bit = left & -left
+        left ^= bit
+        ready = m[m[queue_of(p, class_of_bit(bit)) + QUEUE_HEAD] + PACKET_READY]
+        if ready > now:
+            mask ^= bit
+            later = min(later, ready)
     if mask == 0:
         if later < NEVER:
             schedule_kick(m, p, later)
@@ -191,9 +220,25 @@ def serve_switch(m: Memory, p: int, now: int) -> None:
     ingress = m[k + PACKET_AT]
     frame = m[k + PACKET_IP] + FRAME_BYTES
     transmit(m, p, traffic_class, k, now)
+    _release(m, p, ingress, frame, now)
+    if m[p + PORT_WAITING] & ~m[p + PORT_PAUSED]:
+        schedule_kick(m, p, m[p + PORT_BUSY])
+
+
+@jit
+def _release(m: Memory, p: int, ingress: int, frame: int, now: int) -> None:
+    """A packet that came in at ``ingress`` (or NONE) has left port ``p``'s queue."""
     if ingress == NONE:
         m[m[p + PORT_NODE] + NODE_USED] -= frame
     else:
         _release_lossless(m, ingress, frame, now)
-    if m[p + PORT_WAITING] & ~m[p + PORT_PAUSED]:
-        schedule_kick(m, p, m[p + PORT_BUSY])
+
+
+@jit
+def drop_queue(m: Memory, p: int, traffic_class: int, now: int) -> None:
+    """Drop everything that waits in one queue of port ``p``."""
+    while m[p + PORT_WAITING] >> traffic_class & 1:
+        k = dequeue(m, p, traffic_class)
+        if m[p + PORT_NODE] != NONE:
+            _release(m, p, m[k + PACKET_AT], m[k + PACKET_IP] + FRAME_BYTES, now)
+        _drop_at_egress(m, p, traffic_class, k)

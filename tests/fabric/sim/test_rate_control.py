@@ -14,7 +14,7 @@ from fabric.sim.engine.layout import (
     FREE_COUNT,
     PACKET_AT,
     PACKET_IP,
-    PACKET_KIND,
+    PACKET_KIND_SHIFT,
     PACKET_NEXT,
     PACKET_QP,
     PACKET_TOS,
@@ -56,8 +56,8 @@ def send_cnp(simulation, at_us):
     k = int(m[FREE])
     m[FREE] = m[k + PACKET_NEXT]
     m[FREE_COUNT] -= 1
-    m[k + PACKET_KIND], m[k + PACKET_QP] = CNP, simulation.arena.qp(0)
-    m[k + PACKET_IP], m[k + PACKET_TOS] = 60, 48 << 2
+    m[k + PACKET_QP] = simulation.arena.qp(0)
+    m[k + PACKET_IP], m[k + PACKET_TOS] = 60, CNP << PACKET_KIND_SHIFT | 48 << 2
     m[k + PACKET_AT] = simulation.arena.port(0)
     push.py_func(m, round(at_us * PS_PER_US), EVENT_ARRIVE, k)
 
