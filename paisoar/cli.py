@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from paisoar.commands.audit import audit
+from paisoar.commands.bench import bench
 from paisoar.commands.certify import certificate, certify
 from paisoar.commands.check import check
 from paisoar.commands.demo import demo
@@ -17,6 +18,7 @@ from paisoar.commands.init import init
 from paisoar.commands.plan import plan
 from paisoar.commands.provision import provision, rollback
 from paisoar.commands.report import report
+from paisoar.commands.sim import sim
 from paisoar.commands.train import train
 from paisoar.commands.twin import twin
 from paisoar.commands.validate import validate
@@ -34,7 +36,12 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     train,
     report,
 )
-GROUPS: dict[str, typer.Typer] = {"certificate": certificate, "twin": twin}
+GROUPS: dict[str, typer.Typer] = {
+    "certificate": certificate,
+    "twin": twin,
+    "sim": sim,
+    "bench": bench,
+}
 
 app = typer.Typer(
     name="paisoar",

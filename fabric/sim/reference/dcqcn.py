@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fabric.errors import InputError
 from fabric.sim.reference.topofile import parse_rate, words_by_line
+from fabric.units import parse_size_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,4 @@ def read_ecn(text: str, *, scaled: bool = False) -> Ecn | None:
 
 
 def _size(text: str) -> int:
-    from fabric.units import parse_size_bytes
-
     return int(text) if text.isascii() and text.isdigit() else parse_size_bytes(text)

@@ -160,7 +160,7 @@ def collect(
         data_hops=int(m.settings[c.DATA_HOPS]),
         events=int(m.settings[c.EVENTS]),
         wall_s=wall_s,
-        peak_rss_bytes=_peak_rss_bytes(),
+        peak_rss_bytes=peak_rss_bytes(),
         series=_series(len(flows.flows), setup, m),
     )
 
@@ -186,7 +186,7 @@ def _queues(wiring: Wiring, m: Memory) -> tuple[PortQueue, ...]:
 def _series(flows: int, setup: Setup, m: Memory) -> pd.DataFrame | None:
     if setup.series_every_ns is None:
         return None
-    import pandas as pd
+    import pandas as pd  # noqa: PLC0415 - slow to import
 
     count = int(m.settings[c.SERIES_COUNT])
     words = m.series.reshape(-1, 1 + 2 * flows)[:count]
@@ -202,9 +202,10 @@ def _series(flows: int, setup: Setup, m: Memory) -> pd.DataFrame | None:
     return pd.DataFrame(columns)
 
 
-def _peak_rss_bytes() -> int:
+def peak_rss_bytes() -> int:
+    """The most memory that this process has had; 0 where the platform does not say."""
     try:
-        import resource
+        import resource  # noqa: PLC0415
     except ImportError:  # not on every platform
         return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -12,12 +13,13 @@ import psutil
 from fabric.errors import InputError
 from fabric.sim.reference import columns as c
 from fabric.sim.reference.columns import Memory
-from fabric.sim.reference.flowfile import FlowFile
+from fabric.sim.reference.dcqcn import SETS
+from fabric.sim.reference.flowfile import FileFlow, FlowFile
 from fabric.sim.reference.loop import DONE, GROW, run_slice
 from fabric.sim.reference.memory import SAMPLE_NS, Setup, build, link_free
 from fabric.sim.reference.pathfile import Pin
 from fabric.sim.reference.result import ReferenceResult, collect
-from fabric.sim.reference.topofile import TopologyFile
+from fabric.sim.reference.topofile import Cable, TopologyFile
 from fabric.sim.reference.wiring import Wiring
 
 # Called with the simulated nanoseconds so far.
@@ -38,7 +40,6 @@ class Simulation:
     setup: Setup
     memory: Memory
     wall_s: float = 0.0
-    _begun: bool = field(default=False, repr=False)
 
     @property
     def now_ns(self) -> int:
@@ -47,14 +48,15 @@ class Simulation:
 
     def run(self, progress: Progress | None = None) -> None:
         """Simulate to the end. KeyboardInterrupt leaves a state that can be looked at."""
+        warm_up()
         step = max(self.setup.duration_ns // _SLICES, _SMALLEST_SLICE_NS)
         status = -1
         while status != DONE:
-            begun = time.perf_counter()
+            began = time.perf_counter()
             status = int(run_slice(self.memory, self.now_ns + step))
             if status == GROW:
                 self.memory = _grown(self.memory)
-            self.wall_s += time.perf_counter() - begun
+            self.wall_s += time.perf_counter() - began
             if progress is not None:
                 progress(self.now_ns)
 
@@ -75,19 +77,14 @@ def prepare(
 
 def warm_up() -> float:
     """Load or compile the engine; returns the seconds that took."""
-    from pathlib import Path
-
-    from fabric.sim.reference.dcqcn import SETS
-    from fabric.sim.reference.flowfile import FileFlow
-    from fabric.sim.reference.topofile import Cable
-
-    begun = time.perf_counter()
+    began = time.perf_counter()
     topology = TopologyFile(
         Path("-"), 3, (2,), (Cable(0, 2, 10**10, 1000, 1), Cable(1, 2, 10**10, 1000, 2))
     )
     flows = FlowFile(Path("-"), (FileFlow(0, 1, 3, 1, 1, 0, 1),))
-    prepare(topology, flows, Setup(SETS["P1"], None, 1000)).run()
-    return time.perf_counter() - begun
+    memory = build(Wiring(topology), flows, Setup(SETS["P1"], None, 1000))
+    run_slice(memory, 0)
+    return time.perf_counter() - began
 
 
 def check_setup(wiring: Wiring, setup: Setup) -> None:
@@ -133,7 +130,8 @@ def check_memory(wiring: Wiring, flows: FlowFile, setup: Setup) -> None:
     free = int(psutil.virtual_memory().available)
     if needed > free:
         raise InputError(
-            f"this run may need {needed / 2**30:.1f} GiB of memory; {free / 2**30:.1f} GiB are free",
+            f"this run may need {needed / 2**30:.1f} GiB of memory; "
+            f"{free / 2**30:.1f} GiB are free",
             advice="Shorten --duration, lengthen --every, or take a smaller topology.",
         )
 
