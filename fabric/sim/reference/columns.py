@@ -156,7 +156,6 @@ SETTINGS = 64
     FLOWS,
     DATA_HOPS,
     EVENTS,
-    WORD,
     INPUTS,
     INPUT_NEXT,
     HOSTS,
@@ -165,6 +164,7 @@ SETTINGS = 64
     SAMPLING_STARTED,
     LOST_NODES,
     STATUS,
+    NODE_COUNT,
 ) = range(44)
 
 OUT_PINNED, BACK_PINNED = 1, 2  # bits of PINNED
@@ -172,7 +172,7 @@ LOG_WORDS = 3
 MAX_HOPS = 16  # ports on one path, the sender's own not counted
 
 
-class Memory(NamedTuple):
+class Arrays(NamedTuple):
     """All state of a run: arrays only, so that a stopped run can go on.
 
     ``near`` holds head and tail of each bucket of one nanosecond, ``bits`` which
@@ -203,3 +203,34 @@ class Memory(NamedTuple):
     series: Words
     series_alphas: Reals
     log: Words
+
+
+class Memory(NamedTuple):
+    """The same as pointers, for compiled code: see ``pointer``.
+
+    ``slot_ns`` is the length of a slot of the event wheel, a power of two.
+    """
+
+    settings: Words
+    gains: Reals
+    random: NDArray[np.uint64]
+    ports: Words
+    flows: Words
+    alphas: Reals
+    nodes: Words
+    near: Links
+    bits: Words
+    far: Links
+    hops: Words
+    tx_times: Words
+    shares: Words
+    qps: Words
+    inputs: Words
+    switch_ports: Words
+    routes: Words
+    choices: Words
+    samples: Links
+    series: Words
+    series_alphas: Reals
+    log: Words
+    slot_ns: int

@@ -62,11 +62,12 @@ from fabric.sim.reference.columns import (
     TX_DONE,
     TX_SINCE,
     WARMUP,
-    WORD,
+    Arrays,
     Memory,
 )
 from fabric.sim.reference.host import open_message, receive_ack, receive_data, serve_host
 from fabric.sim.reference.jit import entry_point, first_bit, inline, outline, source_hash
+from fabric.sim.reference.pointer import pointers
 from fabric.sim.reference.rate import on_cut_node, on_raise_node, settle, tick
 from fabric.sim.reference.switch import enter, give, serve_switch
 from fabric.sim.reference.wheel import put, turn
@@ -157,40 +158,40 @@ def _read_inputs(m: Memory, node: int, now: int) -> None:
         put(m, node, m.inputs[3 * number])
 
 
-def _build() -> Callable[[Memory, int], int]:
+def _build() -> Callable[[Arrays, int], int]:
     sources = source_hash()
 
-    def run_slice(m: Memory, until: int) -> int:
+    def run_slice(arrays: Arrays, until: int) -> int:
         """Run all events before ``until``, or to the end of a slot beyond it.
 
         Returns DONE at the end of the run, MORE before it, GROW where nodes or
         message log must grow first.
         """
+        m = pointers(arrays)
         events = sources * 0
         settings, nodes, near, bits, ports = m.settings, m.nodes, m.near, m.bits, m.ports
         end = settings[END_TIME]
-        slot_ns = near.size >> 2
-        mask = (near.size >> 1) - 1
+        slot_ns = m.slot_ns
+        mask = 2 * slot_ns - 1
+        groups = slot_ns >> 10
         while True:
             start = settings[SLOT_START]
             if start >= end:
                 return DONE
-            word = settings[WORD]
-            if word == 0:
-                if start >= until:
-                    return MORE
-                if (
-                    settings[FREE_COUNT] < settings[FREE_LOW]
-                    or settings[LOG_COUNT] + settings[FREE_LOW] > settings[LOG_ROOM]
-                ):
-                    return GROW
-            while word < slot_ns >> 6:
-                first = start + (word << 6)
-                place = (first & mask) >> 6
-                word += 1
-                while bits[place] != 0:
+            if start >= until:
+                return MORE
+            if (
+                settings[FREE_COUNT] < settings[FREE_LOW]
+                or settings[LOG_COUNT] + settings[FREE_LOW] > settings[LOG_ROOM]
+            ):
+                return GROW
+            for group in range(start >> 11, (start + slot_ns) >> 11):
+                summary = (slot_ns >> 5) + (group & (groups - 1))
+                while bits[summary] != 0:
+                    first = first_bit(bits[summary])
+                    place = ((group & (groups - 1)) << 5) + first
                     bit = first_bit(bits[place])
-                    now = first + bit
+                    now = (group << 11) + (first << 6) + bit
                     if now >= end:
                         settings[NOW] = end
                         settings[SLOT_START] = end
@@ -237,8 +238,10 @@ def _build() -> Callable[[Memory, int], int]:
                             else:
                                 serve_switch(m, p, now)
                         node = int(near[bucket])
-                    bits[place] &= ~(1 << bit)
-            settings[WORD] = 0
+                    left = bits[place] & ~(1 << bit)
+                    bits[place] = left
+                    if left == 0:
+                        bits[summary] &= ~(1 << first)
             settings[SLOT_START] = start + slot_ns
             settings[NOW] = start + slot_ns
             settings[EVENTS] += events

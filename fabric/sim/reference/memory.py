@@ -9,7 +9,7 @@ import numpy as np
 
 from fabric.errors import InputError
 from fabric.sim.reference import columns as c
-from fabric.sim.reference.columns import Memory
+from fabric.sim.reference.columns import Arrays
 from fabric.sim.reference.dcqcn import DcqcnSet, Ecn
 from fabric.sim.reference.fixedpoint import transmit_ns
 from fabric.sim.reference.flowfile import FlowFile
@@ -51,7 +51,7 @@ class Setup:
     series_port: tuple[int, int] | None = None
 
 
-def build(wiring: Wiring, flows: FlowFile, setup: Setup, pins: Sequence[Pin] = ()) -> Memory:
+def build(wiring: Wiring, flows: FlowFile, setup: Setup, pins: Sequence[Pin] = ()) -> Arrays:
     """All arrays of a run at time zero; ``pins`` has one pin a flow, or none at all."""
     topology = wiring.topology
     ports, n_flows = wiring.ports, len(flows.flows)
@@ -88,7 +88,7 @@ def build(wiring: Wiring, flows: FlowFile, setup: Setup, pins: Sequence[Pin] = (
     switch_row = {switch: 2 * number for number, switch in enumerate(order)}
     log_room = 4 * margin + 1024
 
-    m = Memory(
+    m = Arrays(
         settings=settings,
         gains=np.array([setup.dcqcn.g, setup.ecn.pmax if setup.ecn else 0.0]),
         random=first_stream(setup.seed, STREAMS_PER_NODE * topology.nodes + STREAMS_BESIDE),
@@ -97,7 +97,7 @@ def build(wiring: Wiring, flows: FlowFile, setup: Setup, pins: Sequence[Pin] = (
         alphas=np.ones(len(flow_rows)),
         nodes=nodes,
         near=np.full(4 * slot, c.NONE, np.int32),
-        bits=np.zeros(2 * slot // 64, np.int64),
+        bits=np.zeros(2 * slot // 64 + 2 * slot // _SLOT_NS, np.int64),
         far=np.full(2 * (FAR_SLOTS + 1), c.NONE, np.int32),
         hops=np.full(n_flows * 4 * c.MAX_HOPS, c.NONE, np.int64),
         tx_times=np.zeros(0, np.int64),
@@ -115,7 +115,7 @@ def build(wiring: Wiring, flows: FlowFile, setup: Setup, pins: Sequence[Pin] = (
     m = m._replace(tx_times=_fill_ports(m, wiring, setup, switch_row))
     routes, choices = _routes(wiring, order, flows)
     m = m._replace(routes=routes, choices=choices)
-    _fill_settings(m, setup, slot, margin, samples, rows, log_room, n_flows)
+    _fill_settings(m, setup, slot, margin, samples, rows, log_room, n_flows, topology.nodes)
     _fill_nodes(m, ports, n_flows, timers)
     _fill_flows(m, wiring, flows, setup, len(ports), pins)
     if every:
@@ -126,13 +126,15 @@ def build(wiring: Wiring, flows: FlowFile, setup: Setup, pins: Sequence[Pin] = (
     return m
 
 
-def _schedule(m: Memory, number: int, kind: int, time: int) -> None:
+def _schedule(m: Arrays, number: int, kind: int, time: int) -> None:
     """What ``wheel.put`` does, for the few timers that stand before the run begins."""
     node = number * c.NODE_WORDS
     m.nodes[node : node + c.NODE_WORDS] = c.NONE, kind, time, 0
     if time < m.settings[c.NEAR_END]:
         bucket, lists = time, m.near
         m.bits[bucket >> 6] |= np.uint64(1 << (bucket & 63)).astype(np.int64)
+        words = m.near.size >> 7
+        m.bits[words + (bucket >> 11)] |= 1 << (bucket >> 6 & 31)
     else:
         slot_ns = m.near.size >> 2
         ahead = (time - int(m.settings[c.NEAR_END])) // slot_ns
@@ -146,7 +148,15 @@ def _schedule(m: Memory, number: int, kind: int, time: int) -> None:
 
 
 def _fill_settings(
-    m: Memory, setup: Setup, slot: int, margin: int, samples: int, rows: int, log: int, flows: int
+    m: Arrays,
+    setup: Setup,
+    slot: int,
+    margin: int,
+    samples: int,
+    rows: int,
+    log: int,
+    flows: int,
+    nodes: int,
 ) -> None:
     s, d = m.settings, setup.dcqcn
     s[c.END_TIME] = setup.duration_ns
@@ -159,6 +169,7 @@ def _fill_settings(
     s[c.RATE_AI], s[c.RATE_HAI], s[c.MIN_RATE] = d.rate_ai_bps, d.rate_hai_bps, d.min_rate_bps
     s[c.CLAMP] = d.clamp_target
     s[c.ECN] = setup.ecn is not None
+    s[c.NODE_COUNT] = nodes
     s[c.ACK_FIRST] = setup.ack_first
     s[c.RESERVE], s[c.RESUME_OFFSET] = RESERVE_BYTES, RESUME_OFFSET_BYTES
     s[c.PAYLOAD] = PAYLOAD_BYTES
@@ -169,7 +180,7 @@ def _fill_settings(
     s[c.SWITCH_PORTS], s[c.FLOWS] = len(m.switch_ports), flows
 
 
-def _fill_ports(m: Memory, wiring: Wiring, setup: Setup, switch_row: dict[int, int]) -> c.Words:
+def _fill_ports(m: Arrays, wiring: Wiring, setup: Setup, switch_row: dict[int, int]) -> c.Words:
     rates = sorted({port.rate_bps for port in wiring.ports})
     sizes = PAYLOAD_BYTES + HEADER_BYTES + 1
     table = np.array([transmit_ns(size, rate) for rate in rates for size in range(sizes)], np.int64)
@@ -259,7 +270,7 @@ def _unreachable(wiring: Wiring, flows: FlowFile, what: str, line: int) -> Input
     return InputError(f"{what} in {wiring.topology.path}", file=flows.path, line=line)
 
 
-def _fill_nodes(m: Memory, ports: list[Port], flows: int, timers: int) -> None:
+def _fill_nodes(m: Arrays, ports: list[Port], flows: int, timers: int) -> None:
     nodes = m.nodes.reshape(-1, c.NODE_WORDS)
     for number, port in enumerate(ports):
         nodes[number, c.INFO] = c.TX_DONE | port.row << c.FLOW_SHIFT
@@ -274,7 +285,7 @@ def _fill_nodes(m: Memory, ports: list[Port], flows: int, timers: int) -> None:
     link_free(m, timers * c.NODE_WORDS)
 
 
-def link_free(m: Memory, first: int) -> None:
+def link_free(m: Arrays, first: int) -> None:
     """Put all nodes from this row on to the list of free ones."""
     nodes = m.nodes.reshape(-1, c.NODE_WORDS)
     start = first // c.NODE_WORDS
@@ -286,7 +297,7 @@ def link_free(m: Memory, first: int) -> None:
 
 
 def _fill_flows(
-    m: Memory,
+    m: Arrays,
     wiring: Wiring,
     flows: FlowFile,
     setup: Setup,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabric.sim.reference import columns as c
-from fabric.sim.reference.columns import Memory
+from fabric.sim.reference.columns import Arrays
 from fabric.sim.reference.flowfile import FlowFile
 from fabric.sim.reference.memory import Setup
 from fabric.sim.reference.wiring import Port, Wiring
@@ -132,7 +132,7 @@ class ReferenceResult:
 
 
 def collect(
-    wiring: Wiring, flows: FlowFile, setup: Setup, m: Memory, now_ns: int, wall_s: float
+    wiring: Wiring, flows: FlowFile, setup: Setup, m: Arrays, now_ns: int, wall_s: float
 ) -> ReferenceResult:
     """Read the results out of the engine's arrays."""
     rows = m.flows.reshape(-1, c.FLOW_WORDS)
@@ -165,7 +165,7 @@ def collect(
     )
 
 
-def _queues(wiring: Wiring, m: Memory) -> tuple[PortQueue, ...]:
+def _queues(wiring: Wiring, m: Arrays) -> tuple[PortQueue, ...]:
     by_row: dict[int, Port] = {port.row: port for port in wiring.ports}
     count = int(m.settings[c.SAMPLE_COUNT])
     taken = m.samples[: count * len(m.switch_ports)].reshape(count, len(m.switch_ports))
@@ -183,7 +183,7 @@ def _queues(wiring: Wiring, m: Memory) -> tuple[PortQueue, ...]:
     return tuple(queues)
 
 
-def _series(flows: int, setup: Setup, m: Memory) -> pd.DataFrame | None:
+def _series(flows: int, setup: Setup, m: Arrays) -> pd.DataFrame | None:
     if setup.series_every_ns is None:
         return None
     import pandas as pd  # noqa: PLC0415 - slow to import

@@ -13,6 +13,7 @@ from fabric.sim.reference.columns import (
     BACK_PINNED,
     HOST,
     MAX_HOPS,
+    NODE_COUNT,
     NONE,
     OUT_PATH,
     OUT_PINNED,
@@ -60,7 +61,7 @@ def _lay(m: Memory, at: int, port: int, source: int, target: int, ports: int) ->
     last = at + 2 * (MAX_HOPS - 1)
     while m.ports[ingress + SWITCH] >= 0 and at < last:
         switch = m.ports[ingress + SWITCH]
-        row = m.routes[(switch >> 1) * (m.routes.size // (m.shares.size >> 1)) + target]
+        row = m.routes[(switch >> 1) * m.settings[NODE_COUNT] + target]
         count = m.choices[row]
         chosen = 0
         if count > 1:

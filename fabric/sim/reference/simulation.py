@@ -12,10 +12,10 @@ import psutil
 
 from fabric.errors import InputError
 from fabric.sim.reference import columns as c
-from fabric.sim.reference.columns import Memory
+from fabric.sim.reference.columns import Arrays
 from fabric.sim.reference.dcqcn import SETS
 from fabric.sim.reference.flowfile import FileFlow, FlowFile
-from fabric.sim.reference.loop import DONE, GROW, run_slice
+from fabric.sim.reference.loop import DONE, GROW, MORE, run_slice
 from fabric.sim.reference.memory import SAMPLE_NS, Setup, build, link_free
 from fabric.sim.reference.pathfile import Pin
 from fabric.sim.reference.result import ReferenceResult, collect
@@ -25,8 +25,10 @@ from fabric.sim.reference.wiring import Wiring
 # Called with the simulated nanoseconds so far.
 Progress = Callable[[int], None]
 
-_SLICES = 100
-_SMALLEST_SLICE_NS = 20_000
+# A call of the engine lasts about this long: short enough for progress and Ctrl-C,
+# long enough for what a call itself costs (some 50 us) not to count.
+_SLICE_S = 0.1
+_FIRST_SLICE_NS = 100_000
 # Bytes of one waiting packet: its node, and the copy while nodes grow.
 _PACKET_BYTES = 3 * 8 * c.NODE_WORDS
 
@@ -38,8 +40,9 @@ class Simulation:
     wiring: Wiring
     flows: FlowFile
     setup: Setup
-    memory: Memory
+    memory: Arrays
     wall_s: float = 0.0
+    cpu_s: float = 0.0
 
     @property
     def now_ns(self) -> int:
@@ -49,14 +52,20 @@ class Simulation:
     def run(self, progress: Progress | None = None) -> None:
         """Simulate to the end. KeyboardInterrupt leaves a state that can be looked at."""
         warm_up()
-        step = max(self.setup.duration_ns // _SLICES, _SMALLEST_SLICE_NS)
+        step = _FIRST_SLICE_NS
         status = -1
         while status != DONE:
-            began = time.perf_counter()
+            began, began_cpu = time.perf_counter(), time.thread_time()
             status = int(run_slice(self.memory, self.now_ns + step))
             if status == GROW:
                 self.memory = _grown(self.memory)
-            self.wall_s += time.perf_counter() - began
+            took = time.perf_counter() - began
+            self.wall_s += took
+            self.cpu_s += time.thread_time() - began_cpu
+            if status == MORE and took < _SLICE_S / 2:
+                step *= 2
+            elif took > 2 * _SLICE_S:
+                step = max(step // 2, _FIRST_SLICE_NS)
             if progress is not None:
                 progress(self.now_ns)
 
@@ -136,7 +145,7 @@ def check_memory(wiring: Wiring, flows: FlowFile, setup: Setup) -> None:
         )
 
 
-def _grown(m: Memory) -> Memory:
+def _grown(m: Arrays) -> Arrays:
     """The same state with room for more packets or more messages."""
     settings = m.settings
     if settings[c.FREE_COUNT] < settings[c.FREE_LOW]:

@@ -26,10 +26,11 @@ FAR_SLOTS = 1024
 def put_near(m: Memory, node: int, time: int) -> None:
     """Schedule a packet: what is known to arrive before ``near`` ends."""
     m.nodes[node + NEXT] = NONE
-    bucket = time & ((m.near.size >> 1) - 1)
+    bucket = time & (2 * m.slot_ns - 1)
     if m.near[2 * bucket] < 0:
         m.near[2 * bucket] = node
         m.bits[bucket >> 6] |= 1 << (bucket & 63)
+        m.bits[(m.slot_ns >> 5) + (bucket >> 11)] |= 1 << (bucket >> 6 & 31)
     else:
         m.nodes[m.near[2 * bucket + 1] + NEXT] = node
     m.near[2 * bucket + 1] = node
@@ -38,7 +39,7 @@ def put_near(m: Memory, node: int, time: int) -> None:
 @outline
 def put_far(m: Memory, node: int, time: int) -> None:
     """Schedule a timer that lies beyond ``near``."""
-    slot_ns = m.near.size >> 2
+    slot_ns = m.slot_ns
     ahead = (time - m.settings[NEAR_END]) // slot_ns
     slot = FAR_SLOTS
     if ahead < FAR_SLOTS - 4:
@@ -64,7 +65,7 @@ def put(m: Memory, node: int, time: int) -> None:
 @outline
 def turn(m: Memory) -> None:
     """Let ``near`` cover one more slot; the current one must be empty."""
-    slot_ns = m.near.size >> 2
+    slot_ns = m.slot_ns
     start = m.settings[NEAR_END]
     m.settings[NEAR_END] = start + slot_ns
     late = 2 * FAR_SLOTS
