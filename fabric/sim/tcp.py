@@ -13,6 +13,7 @@ from fabric.sim.api import Flow
 from fabric.sim.engine.layout import (
     CUBIC,
     DCTCP,
+    NEVER,
     QP_ACK_PRIORITY,
     QP_ACK_TOS,
     QP_CLASS,
@@ -22,6 +23,7 @@ from fabric.sim.engine.layout import (
     TCP_HELD,
     TCP_MARKS,
     TCP_MASK,
+    TCP_STAMP,
     WINDOW_ALPHA,
     WINDOW_MOST,
     WINDOW_NOW,
@@ -61,6 +63,7 @@ def fill_connection(arena: Arena, row: NDArray[np.int64], flow: Flow, network: N
     words = _window_words(payload)
     row[TCP_MARKS], row[TCP_HELD] = arena.spare(words), arena.spare(words)
     row[TCP_MASK] = words - 1
+    row[TCP_STAMP] = NEVER
     window = row.view(np.float64)
     window[WINDOW_NOW] = FIRST_WINDOW
     window[WINDOW_MOST] = window[WINDOW_THRESHOLD] = max(2, TCP_MAX_WINDOW_BYTES // payload)

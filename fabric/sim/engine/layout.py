@@ -347,6 +347,8 @@ _RATE_CONTROL = 40
     TCP_WINDOW_ACKED,  # DCTCP: packets acknowledged in it
     TCP_WINDOW_MARKED,  # DCTCP: of them, with an echo of CE
     TCP_CE,  # receiver: whether the last packet was marked
+    TCP_STAMP,  # of what was sent again, the least number of segments sent before; or NEVER
+    TCP_FULL,  # until this packet is acknowledged the window counts as having been full
     TCP_EPOCH,  # CUBIC: when the current growth began; 0: with the next ACK
     # Float words, in packets but for alpha and K
     WINDOW_NOW,
@@ -356,5 +358,5 @@ _RATE_CONTROL = 40
     WINDOW_BEFORE,  # CUBIC: W_max
     WINDOW_K,  # CUBIC: seconds from the epoch to W_max
     WINDOW_FRIENDLY,  # CUBIC: what Reno would have
-) = range(_RATE_CONTROL + 1, _RATE_CONTROL + 23)
+) = range(_RATE_CONTROL + 1, _RATE_CONTROL + 25)
 QP_WORDS = 72

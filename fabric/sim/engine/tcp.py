@@ -42,10 +42,12 @@ from fabric.sim.engine.layout import (
     SEGMENT,
     TCP_AGAIN,
     TCP_BACKOFF,
+    TCP_FULL,
     TCP_LOST,
     TCP_MARKS,
     TCP_MASK,
     TCP_SACKED,
+    TCP_STAMP,
     TCP_TIMEOUT,
     WINDOW_MOST,
     WINDOW_NOW,
@@ -75,7 +77,8 @@ def set_tcp_limit(m: Memory, q: int) -> None:
     f = floats(m)
     acked, following = m[q + QP_ACKED], m[q + QP_NEXT]
     m[q + QP_LIMIT] = following
-    if in_flight(m, q) >= min(f[q + WINDOW_NOW], f[q + WINDOW_MOST]):
+    if in_flight(m, q) + 1 > min(f[q + WINDOW_NOW], f[q + WINDOW_MOST]):
+        m[q + TCP_FULL] = m[q + QP_SENT]
         return
     per = m[q + QP_PER_MESSAGE]
     last = min(m[q + QP_POSTED], (acked // per + m[q + QP_DEPTH]) * per)
@@ -107,6 +110,7 @@ def make_segment(m: Memory, q: int, now: int) -> int:
     if m[q + TCP_LOST] > 0:
         psn = _lost_segment(m, q)
         mark = SENT_AGAIN + m[q + QP_SENT]
+        m[q + TCP_STAMP] = min(m[q + TCP_STAMP], m[q + QP_SENT])
     else:
         psn = int(m[q + QP_NEXT])
         m[q + QP_NEXT] = m[q + QP_SENT] = psn + 1

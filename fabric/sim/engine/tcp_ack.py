@@ -14,6 +14,7 @@ from fabric.sim.engine.jit import jit
 from fabric.sim.engine.layout import (
     DCTCP,
     EVENT_RETRANSMIT,
+    NEVER,
     QP_ACKED,
     QP_DEADLINE,
     QP_DEADLINE_SET,
@@ -21,6 +22,7 @@ from fabric.sim.engine.layout import (
     QP_TRANSPORT,
     TCP_AGAIN,
     TCP_BACKOFF,
+    TCP_FULL,
     TCP_HIGH,
     TCP_JUDGED,
     TCP_LOST,
@@ -28,18 +30,15 @@ from fabric.sim.engine.layout import (
     TCP_MASK,
     TCP_RECOVERY,
     TCP_SACKED,
-    WINDOW_MOST,
-    WINDOW_NOW,
+    TCP_STAMP,
     Memory,
 )
-from fabric.sim.engine.pointer import floats
 from fabric.sim.engine.sender import complete_messages, wake
 from fabric.sim.engine.tcp import (
     HELD,
     LOST,
     SENT_AGAIN,
     SENT_ONCE,
-    in_flight,
     set_tcp_limit,
     time_out,
 )
@@ -92,22 +91,37 @@ def _judge(m: Memory, q: int) -> bool:
             found = True
         psn += 1
     m[q + TCP_JUDGED] = psn
-    first = m[marks + (acked & mask)]
-    if acked < m[q + QP_SENT] and first >= SENT_AGAIN and first - SENT_AGAIN < sure:
-        m[marks + (acked & mask)] = LOST
-        m[q + TCP_LOST] += 1
-        m[q + TCP_AGAIN] = acked
-        found = True
+    if sure > m[q + TCP_STAMP]:
+        found |= _judge_again(m, q, sure)
+    return found
+
+
+@jit
+def _judge_again(m: Memory, q: int, sure: int) -> bool:
+    """Find what was sent again and lost again; whether there is any."""
+    found, first = False, NEVER
+    marks, mask = m[q + TCP_MARKS], m[q + TCP_MASK]
+    for psn in range(m[q + QP_ACKED], m[q + TCP_HIGH]):
+        stamp = m[marks + (psn & mask)] - SENT_AGAIN
+        if stamp < 0:
+            continue
+        if stamp < sure:
+            m[marks + (psn & mask)] = LOST
+            m[q + TCP_LOST] += 1
+            m[q + TCP_AGAIN] = min(m[q + TCP_AGAIN], psn)
+            found = True
+        else:
+            first = min(first, stamp)
+    m[q + TCP_STAMP] = first
     return found
 
 
 @jit
 def on_tcp_ack(m: Memory, q: int, word: int, now: int) -> None:
     """An ACK has arrived."""
-    f = floats(m)
     expected, psn, echo = word >> 32, word >> 1 & _PSN_BITS, word & 1
     acked = m[q + QP_ACKED]
-    full = in_flight(m, q) + 1 >= min(f[q + WINDOW_NOW], f[q + WINDOW_MOST])
+    full = m[q + TCP_FULL] > acked
     news = 0
     if psn >= max(expected, acked):
         news += _hold(m, q, psn)
@@ -144,6 +158,7 @@ def on_tcp_timer(m: Memory, q: int, now: int) -> None:
             m[marks + (psn & mask)] = LOST
             m[q + TCP_LOST] += 1
     m[q + TCP_AGAIN] = m[q + QP_ACKED]
+    m[q + TCP_STAMP] = NEVER
     m[q + TCP_JUDGED] = m[q + TCP_RECOVERY] = m[q + QP_SENT]
     collapse(m, q)
     m[q + TCP_BACKOFF] += 1

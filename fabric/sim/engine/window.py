@@ -23,6 +23,7 @@ from fabric.sim.engine.layout import (
     WINDOW_BEFORE,
     WINDOW_FRIENDLY,
     WINDOW_K,
+    WINDOW_MOST,
     WINDOW_NOW,
     WINDOW_THRESHOLD,
     Memory,
@@ -95,6 +96,8 @@ def grow(m: Memory, q: int, news: int, now: int) -> None:
         f[q + WINDOW_NOW] = window + news / window
     else:
         _grow_cubic(m, q, news, now)
+    # Beyond what the receiver can hold a window cannot be full.
+    f[q + WINDOW_NOW] = min(f[q + WINDOW_NOW], f[q + WINDOW_MOST])
 
 
 @jit
