@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fabric.topology import ClosShape, build_clos
+from fabric.topology import ClosShape, ThreeLevelShape, build_clos, build_three_level_clos
 from fabric.units import format_speed
 
 LEAF_MODEL = "N9K-C93180YC-FX"
@@ -78,12 +78,12 @@ certify:
 """
 
 
-def starter_yaml(shape: ClosShape, *, site: str, environment: str) -> str:
-    """The text of a ``fabric.yaml`` for a Clos of this shape.
+def starter_yaml(shape: ClosShape | ThreeLevelShape, *, site: str, environment: str) -> str:
+    """The text of a ``fabric.yaml`` for a Clos of this shape; cores have the role of spines.
 
     ValueError where no such Clos can be built.
     """
-    topology = build_clos(shape)
+    topology = build_clos(shape) if isinstance(shape, ClosShape) else build_three_level_clos(shape)
     lines = [_HEAD.format(site=site, environment=environment) + "devices:"]
     for name in topology.switches:
         role, model = ("leaf", LEAF_MODEL) if name.startswith("leaf") else ("spine", SPINE_MODEL)

@@ -223,6 +223,78 @@ def build_clos(shape: ClosShape) -> Topology:
     return Topology(hosts, (*leaves, *spines), tuple(links))
 
 
+@dataclass(frozen=True, slots=True)
+class ThreeLevelShape:
+    """A three-level Clos: pods of leaves and spines, and cores that join the pods.
+
+    Every leaf has ``leaf_cables`` cables to each spine of its pod. Spine k of every
+    pod belongs to plane k and has one cable to each of the ``cores_per_plane`` cores
+    of that plane.
+    """
+
+    pods: int
+    leaves_per_pod: int
+    hosts_per_leaf: int
+    spines_per_pod: int
+    cores_per_plane: int
+    leaf_cables: int = 1
+    host_speed_bps: int = 25 * 10**9
+    uplink_speed_bps: int = 100 * 10**9
+    host_cable_m: float = 3
+    uplink_cable_m: float = 30
+    core_cable_m: float = 100
+
+
+def build_three_level_clos(shape: ThreeLevelShape) -> Topology:
+    """A three-level Clos with NX-OS port names; ValueError where a number is below 1.
+
+    Non-blocking where a leaf's hosts need no more than its cables to the spines carry,
+    and a spine has as many cables to cores as to leaves.
+    """
+    counts = (
+        shape.pods,
+        shape.leaves_per_pod,
+        shape.hosts_per_leaf,
+        shape.spines_per_pod,
+        shape.cores_per_plane,
+        shape.leaf_cables,
+    )
+    if min(counts) < 1:
+        raise ValueError("a three-level Clos needs at least one of everything")
+    hosts: list[str] = []
+    leaves = [f"leaf{i + 1}" for i in range(shape.pods * shape.leaves_per_pod)]
+    spines = [f"spine{i + 1}" for i in range(shape.pods * shape.spines_per_pod)]
+    cores = [f"core{i + 1}" for i in range(shape.spines_per_pod * shape.cores_per_plane)]
+    used: dict[str, int] = dict.fromkeys((*leaves, *spines, *cores), 0)
+    links: list[Link] = []
+
+    def next_port(switch: str) -> PortRef:
+        used[switch] += 1
+        return PortRef(switch, f"Ethernet1/{used[switch]}")
+
+    def join(lower: str, upper: str, length_m: float) -> None:
+        ends = next_port(lower), next_port(upper)
+        links.append(Link(*ends, shape.uplink_speed_bps, length_m))
+
+    for leaf in leaves:
+        for _ in range(shape.hosts_per_leaf):
+            hosts.append(f"host{len(hosts) + 1}")
+            nic = PortRef(hosts[-1], "ens1f0")
+            links.append(Link(next_port(leaf), nic, shape.host_speed_bps, shape.host_cable_m))
+    for number, leaf in enumerate(leaves):
+        # Uplinks sit on the fixed 100G ports behind the 48 host ports.
+        used[leaf] = max(used[leaf], 48)
+        pod = number // shape.leaves_per_pod
+        for spine in spines[pod * shape.spines_per_pod : (pod + 1) * shape.spines_per_pod]:
+            for _ in range(shape.leaf_cables):
+                join(leaf, spine, shape.uplink_cable_m)
+    for number, spine in enumerate(spines):
+        plane = number % shape.spines_per_pod
+        for core in cores[plane * shape.cores_per_plane : (plane + 1) * shape.cores_per_plane]:
+            join(spine, core, shape.core_cable_m)
+    return Topology(tuple(hosts), (*leaves, *spines, *cores), tuple(links))
+
+
 def unreachable_pairs(topology: Topology, limit: int = 3) -> Iterable[tuple[PortRef, PortRef]]:
     """Up to ``limit`` pairs of endpoints of one rail with no path between them."""
     found = 0

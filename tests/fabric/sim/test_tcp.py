@@ -13,6 +13,7 @@ from fabric.sim.engine.layout import (
     TCP_EPOCH,
     TCP_RECOVERY,
     WINDOW_BEFORE,
+    WINDOW_MOST,
     WINDOW_NOW,
 )
 from fabric.sim.engine.window import cut, grow
@@ -144,7 +145,7 @@ def test_cubic_cuts_to_seven_tenths_and_comes_back_after_k_seconds():
         grow(words(memory), q, 1, now)
 
     m, f, q = one_window()
-    f[q + WINDOW_NOW] = 1_000.0
+    f[q + WINDOW_NOW], f[q + WINDOW_MOST] = 1_000.0, 5_000.0
     lose(m, q)
     assert f[q + WINDOW_NOW] == pytest.approx(700)
     assert f[q + WINDOW_BEFORE] == 1_000
