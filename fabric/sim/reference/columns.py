@@ -21,7 +21,7 @@ NONE = -1
 
 # Kinds of nodes: packets first, then what only the event wheel holds.
 DATA, ACK, NACK, PAUSE, RESUME, TX_DONE, NEXT_SEND, CUT, RAISE = range(9)
-SAMPLE_QUEUES, SAMPLE_SERIES, INPUT, INSTALL, START = range(9, 14)
+SAMPLE_QUEUES, SAMPLE_SERIES, INPUT, INSTALL, START, WARM = range(9, 15)
 KIND_MASK = 15
 CE = 16  # congestion experienced on a data packet; on its ACK: congestion echoed
 SIZE_SHIFT, SIZE_MASK = 8, 0xFFFF
@@ -67,11 +67,9 @@ PORT_WORDS = 40
     PAUSED_NS,
     MARKS,
     DROPS,
-    DATA_SENT,
-    DEPTH_MAX,
     LATENCY_ACK,
     NEXT_UDP_PORT,
-) = range(35)
+) = range(33)
 
 # Flow rows.
 FLOW_WORDS = 40
@@ -86,7 +84,6 @@ FLOW_WORDS = 40
     STAGE,
     FIRST_CNP,
     CNP_SINCE_TICK,
-    CNP_SINCE_CHECK,
     TICKED,
     CHECK_BASE,
     CUT_DUE,
@@ -116,7 +113,7 @@ FLOW_WORDS = 40
     PINNED,
     FLOW_NUMBER,
     ALPHA,  # a real number: see Memory.alphas
-) = range(40)
+) = range(39)
 
 # Rate control and other settings: the words of ``settings``.
 SETTINGS = 64
@@ -128,7 +125,6 @@ SETTINGS = 64
     FREE,
     FREE_COUNT,
     FREE_LOW,
-    LATE_HEAD,
     ALPHA_EVERY,
     CUT_EVERY,
     RAISE_EVERY,
@@ -149,7 +145,6 @@ SETTINGS = 64
     SAMPLE_EVERY,
     SAMPLE_COUNT,
     SAMPLE_ROOM,
-    WARMUP,
     LOG_COUNT,
     LOG_ROOM,
     SWITCH_PORTS,
@@ -158,14 +153,8 @@ SETTINGS = 64
     EVENTS,
     INPUTS,
     INPUT_NEXT,
-    HOSTS,
-    GAP_CLOSED,
-    CLOSED,
-    SAMPLING_STARTED,
-    LOST_NODES,
-    STATUS,
     NODE_COUNT,
-) = range(44)
+) = range(36)
 
 OUT_PINNED, BACK_PINNED = 1, 2  # bits of PINNED
 LOG_WORDS = 3

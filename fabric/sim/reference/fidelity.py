@@ -33,6 +33,8 @@ _COLUMNS = {
     "ecn_marks": "ecn_sd",
 }
 _SERIES = ("a2-K3det-P1", "a2-K3det-P2", "a8-K3det-P1")
+# The peer's figures have four decimals.
+_ROUNDING = 1e-4
 # Half of the last digit that the peer's series print of alpha.
 _ALPHA_ROUNDING = 5.1e-7
 
@@ -66,6 +68,7 @@ class Comparison:
             "reference": self.reference,
             "difference": self.difference,
             "limit": self.limit,
+            "equal": abs(self.difference) <= _ROUNDING * max(1.0, abs(self.reference)),
             "verdict": "PASS" if self.passed else "FAIL",
         }
 
@@ -127,8 +130,7 @@ def _tolerance(run: str, column: str, reference: float) -> float:
         return 0.02 * reference
     if column == "queue_max_kb" and "K1" in run and run[0] == "a":
         return 0.1 * reference  # the peer's spread of the maximum is not given
-    # The peer's figures are rounded to four decimals.
-    return 1e-4
+    return _ROUNDING
 
 
 def _compare_flows(run: str, result: ReferenceResult) -> Iterator[Comparison]:
@@ -137,7 +139,7 @@ def _compare_flows(run: str, result: ReferenceResult) -> Iterator[Comparison]:
         return
     reference = np.array([float(row["goodput_gbps_after_warmup"]) for row in rows])
     worst = int(np.argmax(np.abs(result.goodput_gbps / reference - 1)))
-    flow = f"goodput of the worst flow, {rows[worst]['src']} to {rows[worst]['dst']}"
+    flow = f"worst flow, {rows[worst]['src']} to {rows[worst]['dst']}"
     limit = 0.02 * float(reference[worst])
     yield Comparison(run, flow, float(result.goodput_gbps[worst]), float(reference[worst]), limit)
 
@@ -152,15 +154,16 @@ def compare_series(run: PeerRun) -> Iterator[Comparison]:
     simulation.run()
     ours = simulation.result().series
     assert ours is not None
-    for column, name in enumerate(names):
-        mine = ours[name].to_numpy(np.float64)
-        rounding = _ALPHA_ROUNDING if name.startswith("alpha") else 0.0
-        length = min(len(mine), len(values))
-        apart = np.abs(mine[:length] - values[:length, column]) > rounding
-        missing = abs(len(mine) - len(values))
-        yield Comparison(
-            run.name, f"{name}: microseconds that differ", float(apart.sum() + missing), 0.0, 0.0
-        )
+    length = min(len(ours), len(values))
+    apart = {"q": 0, "rate": 0, "target": 0, "alpha": 0}
+    for column, name in enumerate(names[1:], 1):
+        kind = next(kind for kind in apart if name.startswith(kind))
+        rounding = _ALPHA_ROUNDING if kind == "alpha" else 0.0
+        mine = ours[name].to_numpy(np.float64)[:length]
+        apart[kind] += int((np.abs(mine - values[:length, column]) > rounding).sum())
+    missing = abs(len(ours) - len(values))
+    for kind, count in apart.items():
+        yield Comparison(run.name, f"{kind}: us apart", float(count + missing), 0.0, 0.0)
 
 
 def read_series(run: str) -> tuple[list[str], NDArray[np.float64]]:

@@ -224,7 +224,7 @@ def serve_host(m: Memory, p: int, now: int, since: int) -> None:
 @inline
 def receive_data(m: Memory, node: int, info: int, now: int) -> int:
     """Data at its receiver: acknowledge, or ask to go back; returns the NIC's port or NONE."""
-    p = m.hops[m.nodes[node + AT] + 1]
+    p: int = m.hops[m.nodes[node + AT] + 1]
     f = info >> FLOW_SHIFT
     sequence, expected = m.nodes[node + SEQ], m.flows[f + EXPECTED]
     kind = ACK
@@ -259,7 +259,7 @@ def receive_ack(m: Memory, node: int, info: int, now: int) -> int:
     message = m.flows[f + MESSAGE]
     if sequence >> MESSAGE_SHIFT < message:
         return NONE
-    p = m.flows[f + HOST]
+    p: int = m.flows[f + HOST]
     m.flows[f + ACKED] = max(m.flows[f + ACKED], sequence)
     if m.flows[f + ACKED] >= m.flows[f + END]:
         close_message(m, f, now)

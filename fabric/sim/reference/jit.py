@@ -1,5 +1,7 @@
 """How the functions of this engine are compiled: inlined into one cached entry point."""
 
+# ruff: noqa: ANN401 - numba's code generator passes its own, untyped values
+
 from __future__ import annotations
 
 import hashlib
@@ -63,7 +65,7 @@ def source_hash() -> int:
     return int.from_bytes(digest.digest()[:7], "big")
 
 
-@intrinsic
+@intrinsic  # type: ignore[untyped-decorator] # numba has no types
 def first_bit(_context: Any, word: Any) -> Any:
     """Index of the lowest set bit of a 64-bit word that is not zero."""
     if not isinstance(word, types.Integer):

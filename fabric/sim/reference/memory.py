@@ -26,6 +26,7 @@ RESUME_OFFSET_BYTES = 3072
 HOST_SHIFT = 3
 FIRST_UDP_PORT = 10000
 SAMPLE_NS = 1000
+_QUEUES_FROM_NS = 2_000_000
 # Streams of random numbers that the reference has used up before its run begins:
 # its protocol stacks take six a node, its error model two. Found by comparison:
 # with them a run's random marks are the reference's own.
@@ -37,18 +38,31 @@ _FOREVER = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """Everything that decides a run beside topology and flows."""
+    """Everything that decides a run beside topology and flows.
+
+    Goodput counts from ``warmup_ns`` on, queues are sampled from ``queues_from_ns``
+    on; None: from 2 ms, as in the reference whatever its warm-up, or from
+    ``warmup_ns`` in a shorter run.
+    """
 
     dcqcn: DcqcnSet
     ecn: Ecn | None
     duration_ns: int
     warmup_ns: int = 0
+    queues_from_ns: int | None = None
     seed: int = 1
     buffer_bytes: int = 12 << 20
     closed_loop: bool = False
     ack_first: bool = False
     series_every_ns: int | None = None
     series_port: tuple[int, int] | None = None
+
+    @property
+    def sampled_from_ns(self) -> int:
+        """When the first sample of the queues is taken."""
+        if self.queues_from_ns is not None:
+            return self.queues_from_ns
+        return _QUEUES_FROM_NS if self.duration_ns > _QUEUES_FROM_NS else self.warmup_ns
 
 
 def build(wiring: Wiring, flows: FlowFile, setup: Setup, pins: Sequence[Pin] = ()) -> Arrays:
@@ -77,10 +91,10 @@ def build(wiring: Wiring, flows: FlowFile, setup: Setup, pins: Sequence[Pin] = (
         )
         * 4
     )
-    timers = 2 * len(ports) + 3 * n_flows + 3
+    timers = 2 * len(ports) + 3 * n_flows + 4
     packets = 4 * margin
     nodes = np.zeros((timers + packets) * c.NODE_WORDS, np.int64)
-    samples = max(0, -(-(setup.duration_ns - setup.warmup_ns) // SAMPLE_NS))
+    samples = max(0, -(-(setup.duration_ns - setup.sampled_from_ns) // SAMPLE_NS))
     every = setup.series_every_ns or 0
     rows = max(0, -(-setup.duration_ns // every) - 1) if every else 0
     switch_ports = [port.row for port in ports if port.node in wiring.switch_set]
@@ -121,7 +135,8 @@ def build(wiring: Wiring, flows: FlowFile, setup: Setup, pins: Sequence[Pin] = (
     if every:
         m.settings[c.SERIES_PORT] = series_row(wiring, setup)
         _schedule(m, timers - 2, c.SAMPLE_SERIES, every)
-    _schedule(m, timers - 3, c.SAMPLE_QUEUES, setup.warmup_ns)
+    _schedule(m, timers - 4, c.WARM, setup.warmup_ns)
+    _schedule(m, timers - 3, c.SAMPLE_QUEUES, setup.sampled_from_ns)
     _schedule(m, timers - 1, c.INPUT, int(m.inputs[0]))
     return m
 
@@ -175,7 +190,6 @@ def _fill_settings(
     s[c.PAYLOAD] = PAYLOAD_BYTES
     s[c.SERIES_EVERY], s[c.SERIES_ROOM] = setup.series_every_ns or 0, rows
     s[c.SAMPLE_EVERY], s[c.SAMPLE_ROOM] = SAMPLE_NS, samples
-    s[c.WARMUP] = setup.warmup_ns
     s[c.LOG_ROOM] = log
     s[c.SWITCH_PORTS], s[c.FLOWS] = len(m.switch_ports), flows
 

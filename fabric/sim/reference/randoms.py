@@ -64,23 +64,23 @@ _NORM = 2.328306549295727688e-10
 
 
 @inline
-def _fold1(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _fold1(x: np.uint64) -> np.uint64:
     return (x >> _UP) * _C1 + (x & _LOW)
 
 
 @inline
-def _fold2(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _fold2(x: np.uint64) -> np.uint64:
     return (x >> _UP) * _C2 + (x & _LOW)
 
 
 @inline
-def _mod1(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _mod1(x: np.uint64) -> np.uint64:
     x = _fold1(_fold1(x))
     return x - _U1 if x >= _U1 else x
 
 
 @inline
-def _mod2(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _mod2(x: np.uint64) -> np.uint64:
     x = _fold2(_fold2(x))
     return x - _U2 if x >= _U2 else x
 

@@ -113,9 +113,9 @@ def settle(m: Memory, f: int, now: int, since: int) -> None:
     """
     cut_every, raise_every = m.settings[CUT_EVERY], m.settings[RAISE_EVERY]
     cut_due = m.flows[f + CUT_DUE] == now and now - cut_every <= since
-    if m.flows[f + RAISE_DUE] == now and now - raise_every <= since:
-        if not cut_due or raise_every > cut_every:
-            raise_rate(m, f, now)
+    raise_due = m.flows[f + RAISE_DUE] == now and now - raise_every <= since
+    if raise_due and (not cut_due or raise_every > cut_every):
+        raise_rate(m, f, now)
     if cut_due:
         cut(m, f, now)
 

@@ -105,6 +105,11 @@ def check_setup(wiring: Wiring, setup: Setup) -> None:
             f"--warmup {setup.warmup_ns} ns: it has to be from 0 to below the duration "
             f"({setup.duration_ns} ns)"
         )
+    if not 0 <= setup.sampled_from_ns < setup.duration_ns:
+        raise InputError(
+            f"--queues-from {setup.sampled_from_ns} ns: it has to be from 0 to below the "
+            f"duration ({setup.duration_ns} ns)"
+        )
     if setup.seed < 0:
         raise InputError(f"--seed {setup.seed}: it has to be from 0 up")
     if setup.series_every_ns is not None and setup.series_every_ns <= 0:
@@ -122,7 +127,7 @@ def check_setup(wiring: Wiring, setup: Setup) -> None:
 def memory_bytes(wiring: Wiring, flows: FlowFile, setup: Setup) -> int:
     """What a run may need at most: samples, series, and switches full of packets."""
     ports = sum(port.node in wiring.switch_set for port in wiring.ports)
-    samples = ports * 4 * ((setup.duration_ns - setup.warmup_ns) // SAMPLE_NS)
+    samples = ports * 4 * ((setup.duration_ns - setup.sampled_from_ns) // SAMPLE_NS)
     series = 0
     if setup.series_every_ns:
         series = setup.duration_ns // setup.series_every_ns * (8 + 24 * len(flows.flows))

@@ -78,7 +78,7 @@ def start(m: Memory, p: int, node: int, size: int, now: int) -> None:
 @inline
 def take(m: Memory) -> int:
     """A node for a packet; the event loop keeps enough of them."""
-    node = m.settings[FREE]
+    node: int = m.settings[FREE]
     m.settings[FREE] = m.nodes[node + NEXT]
     m.settings[FREE_COUNT] -= 1
     return node
@@ -110,7 +110,8 @@ def signal(m: Memory, ingress: int, kind: int, now: int) -> None:
 def enter(m: Memory, node: int, info: int, now: int) -> int:
     """A packet has arrived at a switch; returns the port that it waits at, or NONE."""
     at = m.nodes[node + AT]
-    p, ingress = m.hops[at], m.hops[at + 1]
+    p: int = m.hops[at]
+    ingress = m.hops[at + 1]
     if m.settings[ACK_FIRST] and (info & KIND_MASK) != DATA:
         append(m, p, Q0_HEAD, node)
         return p

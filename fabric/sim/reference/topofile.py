@@ -81,7 +81,7 @@ def whole(text: str, what: str) -> int:
     return int(text)
 
 
-def read_topology(path: Path) -> TopologyFile:
+def read_topology(path: Path) -> TopologyFile:  # noqa: PLR0912 - a format with three parts
     """Read a .topo file. InputError with the line for anything that it cannot mean."""
     lines = words_by_line(path)
     at = 1
