@@ -23,10 +23,6 @@ def sim(
     fidelity: Annotated[
         bool, typer.Option("--fidelity", help="Compare results with the reference's instead.")
     ] = False,
-    seeds: Annotated[
-        int | None,
-        typer.Option(min=1, help="With --fidelity: at most so many seeds of a run."),
-    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run the reference scenarios; print data-packet hops a second beside the peers'.
@@ -34,7 +30,7 @@ def sim(
     With --fidelity: each reference run, ours, the reference, the difference, and
     a verdict; exit 1 where one fails.
     """
-    run(as_json, lambda ui: _fidelity(ui, seeds) if fidelity else _speed(ui))
+    run(as_json, lambda ui: _fidelity(ui) if fidelity else _speed(ui))
 
 
 def _speed(ui: Ui) -> Answer:
@@ -64,11 +60,11 @@ def _speed(ui: Ui) -> Answer:
     return Answer({"rows": [row.to_json() for row in rows]}, show)
 
 
-def _fidelity(ui: Ui, seeds: int | None) -> Answer:
+def _fidelity(ui: Ui) -> Answer:
     from fabric.sim.reference.fidelity import compare_all
 
     with ui.steps("repeating the reference runs") as step:
-        rows = compare_all(step, seeds)
+        rows = compare_all(step)
     passed = all(row.passed for row in rows)
 
     def show(out: Console) -> None:

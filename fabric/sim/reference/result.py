@@ -155,7 +155,7 @@ def collect(
         marks=int(ports[:, c.MARKS].sum()),
         rate_cuts=int(rows[:, c.CUTS].sum()),
         messages=tuple(
-            Message(int(flow), start / 1000, (end - start) / 1000) for flow, start, end in log
+            Message(flow, start / 1000, (end - start) / 1000) for flow, start, end in log.tolist()
         ),
         data_hops=int(m.settings[c.DATA_HOPS]),
         events=int(m.settings[c.EVENTS]),
