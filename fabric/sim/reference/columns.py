@@ -59,6 +59,7 @@ PORT_WORDS = 40
     QP_FIRST,
     QP_COUNT,
     QP_LAST,
+    QP_ROOM,
     SEND_NODE,
     SEND_PENDING,
     SEND_SINCE,
@@ -69,7 +70,7 @@ PORT_WORDS = 40
     DROPS,
     LATENCY_ACK,
     NEXT_UDP_PORT,
-) = range(33)
+) = range(34)
 
 # Flow rows.
 FLOW_WORDS = 40

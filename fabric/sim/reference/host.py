@@ -42,6 +42,7 @@ from fabric.sim.reference.columns import (
     QP_COUNT,
     QP_FIRST,
     QP_LAST,
+    QP_ROOM,
     RAISE_DUE,
     RATE,
     RECEIVED,
@@ -74,6 +75,22 @@ DEAD = -1
 
 
 @outline
+def clear_dead(m: Memory, p: int, chosen: int) -> int:
+    """Take complete queue pairs out of a NIC's list; returns where the chosen one is now."""
+    first, kept = m.ports[p + QP_FIRST], 0
+    moved = chosen
+    for place in range(m.ports[p + QP_COUNT]):
+        f = m.qps[first + place]
+        if place == chosen:
+            moved = kept if f != DEAD else kept - 1
+        if f != DEAD:
+            m.qps[first + kept] = f
+            kept += 1
+    m.ports[p + QP_COUNT] = kept
+    return moved
+
+
+@outline
 def open_message(m: Memory, f: int, now: int) -> None:
     """Create a queue pair for the flow's next message: line rate, fresh rate control."""
     p = m.flows[f + HOST]
@@ -94,6 +111,9 @@ def open_message(m: Memory, f: int, now: int) -> None:
     m.flows[f + SOURCE_PORT] = m.ports[p + NEXT_UDP_PORT]
     m.ports[p + NEXT_UDP_PORT] += 1
     lay_paths(m, f)
+    if m.ports[p + QP_COUNT] == m.ports[p + QP_ROOM]:
+        # The reference's list would grow on; it clears it only when it comes by.
+        m.ports[p + QP_LAST] = max(0, clear_dead(m, p, m.ports[p + QP_LAST]))
     m.qps[m.ports[p + QP_FIRST] + m.ports[p + QP_COUNT]] = f
     m.ports[p + QP_COUNT] += 1
 
@@ -115,22 +135,6 @@ def close_message(m: Memory, f: int, now: int) -> None:
     m.flows[f + MESSAGES_LEFT] -= 1
     if m.flows[f + MESSAGES_LEFT] > 0:
         open_message(m, f, now)
-
-
-@outline
-def clear_dead(m: Memory, p: int, chosen: int) -> int:
-    """Take complete queue pairs out of a NIC's list; returns where the chosen one is now."""
-    first, kept = m.ports[p + QP_FIRST], 0
-    moved = chosen
-    for place in range(m.ports[p + QP_COUNT]):
-        f = m.qps[first + place]
-        if f != DEAD:
-            if place == chosen:
-                moved = kept
-            m.qps[first + kept] = f
-            kept += 1
-    m.ports[p + QP_COUNT] = kept
-    return moved
 
 
 @inline

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -81,12 +82,12 @@ def build(wiring: Wiring, flows: FlowFile, setup: Setup, pins: Sequence[Pin] = (
     smallest = HEADER_BYTES + min(
         flow.size_bytes % PAYLOAD_BYTES or PAYLOAD_BYTES for flow in flows.flows
     )
-    senders = {flow.source for flow in flows.flows}
+    per_host = Counter(flow.source for flow in flows.flows)
     margin = (
         64
         + sum(
             2 + slot // max(1, transmit_ns(smallest, wiring.of_node[host][0].rate_bps))
-            for host in senders
+            for host in per_host
             if wiring.of_node[host]
         )
         * 4
@@ -116,7 +117,7 @@ def build(wiring: Wiring, flows: FlowFile, setup: Setup, pins: Sequence[Pin] = (
         hops=np.full(n_flows * 4 * c.MAX_HOPS, c.NONE, np.int64),
         tx_times=np.zeros(0, np.int64),
         shares=np.zeros(2 * len(order), np.int64),
-        qps=np.zeros(4 * n_flows + topology.nodes, np.int64),
+        qps=np.zeros(sum(map(_qp_room, per_host.values())), np.int64),
         inputs=np.zeros(3 * n_flows, np.int64),
         switch_ports=np.array(switch_ports, np.int64),
         routes=np.zeros(0, np.int64),
@@ -318,13 +319,12 @@ def _fill_flows(
     n_ports: int,
     pins: Sequence[Pin],
 ) -> None:
-    per_host: dict[int, int] = {}
-    for flow in flows.flows:
-        per_host[flow.source] = per_host.get(flow.source, 0) + 1
     start = 0
-    for host, count in per_host.items():
-        m.ports[wiring.of_node[host][0].row + c.QP_FIRST] = start
-        start += 2 * count + 1
+    for host, count in Counter(flow.source for flow in flows.flows).items():
+        nic = wiring.of_node[host][0].row
+        m.ports[nic + c.QP_FIRST] = start
+        m.ports[nic + c.QP_ROOM] = _qp_room(count)
+        start += _qp_room(count)
     for number, flow in enumerate(flows.flows):
         f = number * c.FLOW_WORDS
         port = wiring.of_node[flow.source][0]
@@ -351,6 +351,11 @@ def _fill_flows(
                 row[c.PINNED] |= bit
                 m.hops[start_at : start_at + len(hops)] = hops
     m.settings[c.INPUTS] = len(flows.flows)
+
+
+def _qp_room(flows: int) -> int:
+    """Places in a NIC's list of queue pairs, complete ones that still stand there included."""
+    return 4 * flows + 64
 
 
 def series_row(wiring: Wiring, setup: Setup) -> int:

@@ -70,6 +70,14 @@ def test_a_closed_loop_sends_the_next_message_when_the_last_is_acknowledged(tmp_
         assert after.start_us == pytest.approx(before.start_us + before.fct_us)
 
 
+def test_many_short_messages_in_a_closed_loop_keep_their_nic_busy(tmp_path):
+    lines = [f"0 {1 + flow % 2} 3 100 1000 0" for flow in range(40)]
+    result = finished(star(tmp_path, 3, lines, closed_loop=True, duration_ns=5_000_000))
+    assert result.goodput_gbps.sum() == pytest.approx(23.88, rel=0.01)
+    counts = np.bincount([message.flow for message in result.messages])
+    assert counts.max() - counts.min() <= 2
+
+
 def test_queue_pairs_of_one_nic_share_it(tmp_path):
     lines = [f"0 {target} 3 100 4000000000 0" for target in (1, 2, 3)]
     rates = finished(star(tmp_path, 4, lines)).goodput_gbps
