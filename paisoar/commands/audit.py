@@ -34,10 +34,9 @@ def audit(
 
 def look(ui: Ui, file: Path, names: list[str] | None) -> Answer:
     """Audit and keep the report; the answer shows it."""
-    from fabric.playread import read_states_by_playbook
-
     from fabric.audit.record import save_audit
     from fabric.devices.registry import expected_qos
+    from fabric.playread import read_states_by_playbook
     from validation.baseline import certified_states
 
     site = load_site(file)

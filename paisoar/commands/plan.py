@@ -31,10 +31,9 @@ def plan(
 
 def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
     """Make and save a plan; the answer shows it."""
-    from fabric.playread import read_states_by_playbook
-
     from fabric.plan import make_plan
     from fabric.planfile import save_plan
+    from fabric.playread import read_states_by_playbook
 
     site = load_site(file)
     devices = site.select(names)
