@@ -19,7 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fabric.errors import ToolError
-from fabric.site import Site, SwitchSpec
+from fabric.site import Site, SwitchSpec, state_dir_of
+
+INVENTORY = "inventory.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,12 @@ class Access:
 
 def twin_dir(site: Site) -> Path:
     """Where the site's twin keeps its state."""
-    return site.state_dir / "twin"
+    return twin_dir_of(site.path)
+
+
+def twin_dir_of(file: Path) -> Path:
+    """Where the twin of the site of this ``fabric.yaml`` keeps its state."""
+    return state_dir_of(file) / "twin"
 
 
 def twin_inventory_path(site: Site) -> Path:
@@ -45,7 +52,17 @@ def twin_inventory_path(site: Site) -> Path:
     JSON: ``{"pid": int, "control": {"port": int, "token": str}, "devices":
     {NAME: {"port": int, "user": str}}}``; mode 0600.
     """
-    return twin_dir(site) / "inventory.json"
+    return twin_dir(site) / INVENTORY
+
+
+def user_name() -> str:
+    """Who runs this; the number of the user where the system has no name for it."""
+    if os.geteuid() == 0:
+        return "root"
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"user{os.geteuid()}"
 
 
 def access_to(site: Site, device: str) -> Access:
@@ -59,7 +76,7 @@ def access_to(site: Site, device: str) -> Access:
     return Access(
         host=spec.mgmt.address or device,
         port=spec.mgmt.port,
-        user=spec.mgmt.user or os.environ.get(f"{prefix}_USER") or getpass.getuser(),
+        user=spec.mgmt.user or os.environ.get(f"{prefix}_USER") or user_name(),
         known_hosts=Path(known_hosts).expanduser(),
         key_file=Path(key).expanduser() if key else None,
         password=os.environ.get(f"{prefix}_PASSWORD"),

@@ -139,7 +139,7 @@ class Site:
     @cached_property
     def state_dir(self) -> Path:
         """``.paisoar/`` beside the file; not created here."""
-        return self.path.resolve().parent / STATE_FOLDER
+        return state_dir_of(self.path)
 
     @cached_property
     def devices(self) -> dict[str, SwitchSpec | HostSpec]:
@@ -179,6 +179,11 @@ class Site:
         """Hash of what the file says, whatever its layout and comments."""
         text = json.dumps(self.document.model_dump(mode="json"), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def state_dir_of(file: Path) -> Path:
+    """``.paisoar/`` beside this ``fabric.yaml``, valid or not."""
+    return file.resolve().parent / STATE_FOLDER
 
 
 def load_site(path: Path) -> Site:

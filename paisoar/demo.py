@@ -148,7 +148,7 @@ class Demo:
     def _twin_down(self) -> tuple[bool, str]:
         from fabric.twin.lifecycle import down
 
-        down(self.site)
+        down(self.site.path)
         return True, "nothing left running"
 
     def _answer(self, answer: Answer) -> tuple[bool, str]:

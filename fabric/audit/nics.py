@@ -20,7 +20,9 @@ def _nics(subject: Subject) -> Iterator[tuple[str, Nic, Nic]]:
 def dcbx(subject: Subject) -> Iterator[Fault | Skip]:
     """The operating system, not firmware DCBX, decides."""
     for port, live, intended in _nics(subject):
-        if live.dcbx != intended.dcbx:
+        if unseen := subject.unseen(port, "DCBX mode"):
+            yield Skip("dcbx", subject.live.device, unseen)
+        elif live.dcbx != intended.dcbx:
             yield Fault(f"DCBX is {live.dcbx} controlled, should be {intended.dcbx}", port)
 
 
@@ -28,7 +30,9 @@ def dcbx(subject: Subject) -> Iterator[Fault | Skip]:
 def cable_length(subject: Subject) -> Iterator[Fault | Skip]:
     """The NIC knows its cable's length."""
     for port, live, intended in _nics(subject):
-        if live.cable_m != intended.cable_m:
+        if unseen := subject.unseen(port, "cable length"):
+            yield Skip("cable-length", subject.live.device, unseen)
+        elif live.cable_m != intended.cable_m:
             yield Fault(f"cable length is {live.cable_m} m, should be {intended.cable_m} m", port)
 
 
@@ -36,11 +40,18 @@ def cable_length(subject: Subject) -> Iterator[Fault | Skip]:
 def tos(subject: Subject) -> Iterator[Fault | Skip]:
     """RDMA connections carry the DSCP and ECT bits of the RoCE class."""
     for port, live, intended in _nics(subject):
-        for name, got, wanted in (
-            ("TOS of rdma_cm", live.rdma_cm_tos, intended.rdma_cm_tos),
-            ("traffic class of verbs", live.verbs_traffic_class, intended.verbs_traffic_class),
+        for fact, name, got, wanted in (
+            ("rdma_cm TOS", "TOS of rdma_cm", live.rdma_cm_tos, intended.rdma_cm_tos),
+            (
+                "verbs traffic class",
+                "traffic class of verbs",
+                live.verbs_traffic_class,
+                intended.verbs_traffic_class,
+            ),
         ):
-            if got != wanted:
+            if unseen := subject.unseen(port, fact):
+                yield Skip("tos", subject.live.device, unseen)
+            elif got != wanted:
                 yield Fault(f"{name} is {got}, should be {wanted}", port)
 
 
@@ -49,6 +60,9 @@ def dcqcn(subject: Subject) -> Iterator[Fault | Skip]:
     """DCQCN is on for the RoCE priority, with the intent's parameters."""
     for port, live, intended in _nics(subject):
         if intended.dcqcn is None or live.dcqcn == intended.dcqcn:
+            continue
+        if unseen := subject.unseen(port, "DCQCN parameters"):
+            yield Skip("dcqcn", subject.live.device, unseen)
             continue
         if live.dcqcn is None:
             yield Fault("DCQCN is off", port)

@@ -39,6 +39,11 @@ class Subject:
         state = self.states.get(peer.device)
         return peer, state.port(peer.port) if state else None
 
+    def unseen(self, port: str, fact: str) -> str:
+        """What the device did not show of this fact of a port; empty where it did."""
+        start = f"{port}: {fact}"
+        return next((entry for entry in self.live.unread if entry.startswith(start)), "")
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:

@@ -25,7 +25,7 @@ from typing import Any
 
 import psutil
 
-from fabric.access import twin_dir, twin_inventory_path
+from fabric.access import INVENTORY, twin_dir, twin_dir_of, twin_inventory_path
 from fabric.errors import InputError, ToolError
 from fabric.site import Site, SwitchSpec
 from fabric.twin.control import ask
@@ -136,14 +136,15 @@ def up(site: Site, on_progress: Progress | None = None) -> TwinStatus:
             key="environment",
             advice="Only a twin can be started.",
         )
-    with _one_at_a_time(site) as folder:
+    folder = twin_dir(site)
+    with _one_at_a_time(folder):
         running = status(site)
         if running.up:
             if ask(site, "status")["signature"] == site_signature(site):
                 tell(total, total, "already up")
                 return replace(running, already_up=True)
             tell(0, total, "devices or cables have changed: restarting")
-        _down(site)
+        _down(folder)
         known = any(devices_folder(site).glob("*"))
         for name in new_devices(site) if known else ():
             tell(0, total, f"{name} is new and starts fresh")
@@ -152,12 +153,11 @@ def up(site: Site, on_progress: Progress | None = None) -> TwinStatus:
 
 
 @contextlib.contextmanager
-def _one_at_a_time(site: Site) -> Iterator[Path]:
-    """Let one ``up`` or ``down`` of this twin run at a time; the twin's folder."""
-    folder = private_folder(twin_dir(site))
-    with (folder / "lifecycle.lock").open("w") as file:
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    """Let one ``up`` or ``down`` of the twin of this folder run at a time."""
+    with (private_folder(folder) / "lifecycle.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        yield folder
+        yield
 
 
 def _start(site: Site, folder: Path, tell: Progress) -> None:
@@ -186,7 +186,7 @@ def _start(site: Site, folder: Path, tell: Progress) -> None:
             with contextlib.suppress(ProcessLookupError):
                 daemon.kill()
             daemon.wait()
-        _sweep(site)
+        _sweep(folder)
         raise
     finally:
         os.close(reader)
@@ -227,34 +227,33 @@ def _reports(reader: int, deadline: float) -> Iterator[dict[str, Any]]:
         yield from (json.loads(line) for line in lines)
 
 
-def down(site: Site) -> None:
-    """End the site's twin; nothing of it stays but its devices' state.
+def down(file: Path) -> None:
+    """End the twin of the site of this ``fabric.yaml``; its devices' state stays.
 
-    Quiet where it is not up. Works as well after the daemon was killed.
+    The file need not be valid any more. Quiet where no twin is up. Works as well
+    after the daemon was killed.
     """
-    if twin_dir(site).exists():
-        with _one_at_a_time(site):
-            _down(site)
+    folder = twin_dir_of(file)
+    if folder.exists():
+        with _one_at_a_time(folder):
+            _down(folder)
 
 
-def _down(site: Site) -> None:
-    pid = _daemon_pid(site)
+def _down(folder: Path) -> None:
+    pid = _daemon_pid(folder)
     if pid is not None:
-        with contextlib.suppress(ToolError, InputError):
-            ask(site, "stop")
-        if not _ended(pid, STOP_TIMEOUT_S):
-            for number in (signal.SIGTERM, signal.SIGKILL):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, number)
-                if _ended(pid, STOP_TIMEOUT_S):
-                    break
-    _sweep(site)
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+            if _ended(pid, STOP_TIMEOUT_S):
+                break
+    _sweep(folder)
 
 
-def _daemon_pid(site: Site) -> int | None:
+def _daemon_pid(folder: Path) -> int | None:
     """The pid of the daemon that holds the twin's lock; None where none does."""
     try:
-        with (twin_dir(site) / LOCK).open("r+", encoding="ascii") as file:
+        with (folder / LOCK).open("r+", encoding="ascii") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -280,9 +279,8 @@ def _ended(pid: int, timeout_s: float) -> bool:
     return False
 
 
-def _sweep(site: Site) -> None:
+def _sweep(folder: Path) -> None:
     """Kill what came from the twin's daemon, remove inventory and temporary files."""
-    folder = twin_dir(site)
     ours = psutil.Process().pid
     left: list[psutil.Process] = []
     for process in psutil.process_iter():
@@ -291,7 +289,7 @@ def _sweep(site: Site) -> None:
                 process.kill()
                 left.append(process)
     psutil.wait_procs(left, timeout=STOP_TIMEOUT_S)
-    twin_inventory_path(site).unlink(missing_ok=True)
+    (folder / INVENTORY).unlink(missing_ok=True)
     shutil.rmtree(folder / TEMPORARY, ignore_errors=True)
 
 

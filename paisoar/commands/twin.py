@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from fabric.access import twin_dir_of
 from fabric.errors import InputError
 from fabric.site import Site, load_site
 from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, run
@@ -75,9 +76,10 @@ def _up(ui: Ui, file: Path) -> Answer:
 def _down(ui: Ui, file: Path) -> Answer:
     from fabric.twin.lifecycle import down as stop
 
-    site = _site(file)
+    if not file.exists() and not twin_dir_of(file).exists():
+        raise InputError("no such file", file=file, advice="Name the site's with -f.")
     ui.say("stopping the twin")
-    stop(site)
+    stop(file)
     return Answer({"up": False}, lambda out: out.print("The twin is down."))
 
 

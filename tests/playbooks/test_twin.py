@@ -32,7 +32,7 @@ def site(tmp_path):
     yield site
     close_switches()
     close_hosts()
-    down(site)
+    down(site.path)
 
 
 def _states(result):

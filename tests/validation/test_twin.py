@@ -23,7 +23,7 @@ def site(tmp_path):
     yield made
     close_switches()
     close_hosts()
-    down(made)
+    down(made.path)
 
 
 def failed(made):
@@ -56,7 +56,7 @@ def test_a_twin_is_proven_certified_broken_and_refused(site):
     assert (loss.device, loss.port) == ("leaf1", "Ethernet1/1")
     assert "PFC is off there" in loss.reason
 
-    down(site)
+    down(site.path)
     with pytest.raises(DevicesError, match="twin") as unreachable:
         open_gate(site, hosts)
     assert unreachable.value.exit_code == 3

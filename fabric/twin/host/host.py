@@ -9,8 +9,6 @@ twin's own key may log in (``login_required``); the server enforces it.
 from __future__ import annotations
 
 import asyncio
-import getpass
-import os
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +17,7 @@ from typing import Any
 import asyncssh
 from asyncssh.channel import SSHServerChannel
 
+from fabric.access import user_name
 from fabric.counters import Counter
 from fabric.errors import PaisoarError
 from fabric.site import Site
@@ -55,7 +54,7 @@ class EmulatedHost:
         Raises InputError where a NIC cannot be emulated.
         """
         self.name = name
-        self.user = "root" if os.geteuid() == 0 else getpass.getuser()
+        self.user = user_name()
         self._site = site
         self._folder = folder.resolve()
         image.build(self._folder, name, site)

@@ -149,3 +149,25 @@ def test_what_a_device_does_not_show_is_a_skip_and_no_pass(site, states, intende
         ("unread", "watchdog times"),
         ("cabling", "no LLDP table was shown"),
     }
+
+
+def test_a_setting_that_a_nic_does_not_show_is_not_called_wrong(site, states, intended):
+    host = next(name for name, state in states.items() if state.kind == "host")
+    port = states[host].ports[0]
+    facts = (
+        "DCBX mode",
+        "cable length",
+        "rdma_cm TOS",
+        "verbs traffic class",
+        "DCQCN parameters timer",
+    )
+    nic = replace(port.nic, dcbx="off", cable_m=0, rdma_cm_tos=None, verbs_traffic_class=None)
+    states[host] = replace(
+        with_port(states[host], port.name, nic=replace(nic, dcqcn=None)),
+        unread=tuple(f"{port.name}: {fact}" for fact in facts),
+    )
+    report = audit(site, states, intended)
+    assert report.findings == ()
+    assert {skip.rule for skip in report.skipped} == {
+        "unread", "dcbx", "cable-length", "tos", "dcqcn",
+    }  # fmt: skip

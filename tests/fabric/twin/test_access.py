@@ -26,7 +26,7 @@ def twin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     site = make_site(tmp_path_factory.mktemp("twin"), ClosShape(hosts=2, leaves=2, spines=1))
     up(site)
     yield site
-    down(site)
+    down(site.path)
 
 
 def test_anybody_on_loopback_gets_into_a_switch_without_credentials(twin: Site):

@@ -30,7 +30,7 @@ def twin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     site = make_site(tmp_path_factory.mktemp("twin"), ClosShape(hosts=2, leaves=2, spines=1))
     up(site)
     yield site
-    down(site)
+    down(site.path)
 
 
 def pause_frames(site: Site) -> list[str]:

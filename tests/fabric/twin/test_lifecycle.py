@@ -30,7 +30,7 @@ def own(tmp_path: Path) -> Iterator[Site]:
     """A site of our own, whose twin is down afterwards however the test ends."""
     site = make_site(tmp_path, ClosShape(hosts=2, leaves=2, spines=1))
     yield site
-    down(site)
+    down(site.path)
 
 
 def processes_of(site: Site) -> list[psutil.Process]:
@@ -89,7 +89,7 @@ def test_down_leaves_no_process_and_no_temporary_folder(own: Site):
     assert state.pid is not None
     assert ssh(own, "host1", "echo in").stdout == "in\n"
     assert processes_of(own)
-    down(own)
+    down(own.path)
     assert not processes_of(own)
     assert not status(own).up
     assert not twin_inventory_path(own).exists()
@@ -97,14 +97,21 @@ def test_down_leaves_no_process_and_no_temporary_folder(own: Site):
     assert str(twin_dir(own)) not in Path("/proc/self/mountinfo").read_text()
     with pytest.raises(ToolError, match="is not up"):
         access_to(own, "leaf1")
-    down(own)  # and once more is no error
+    down(own.path)  # and once more is no error
+
+
+def test_down_ends_a_twin_whose_file_is_no_longer_valid(own: Site):
+    assert up(own).pid is not None
+    own.path.write_text("site: [\n")
+    down(own.path)
+    assert not processes_of(own)
 
 
 def test_a_restarted_twin_keeps_ports_keys_and_what_devices_hold(own: Site):
     before = up(own)
     ssh(own, "leaf1", "conf t ; interface e1/1 ; mtu 9216")
     known = (twin_dir(own) / "known_hosts").read_text()
-    down(own)
+    down(own.path)
     after = up(own)
     assert after.devices == before.devices
     assert after.new == ()
@@ -114,7 +121,7 @@ def test_a_restarted_twin_keeps_ports_keys_and_what_devices_hold(own: Site):
 
 def test_a_port_taken_meanwhile_is_replaced(own: Site):
     taken = up(own).devices[0]
-    down(own)
+    down(own.path)
     with socket.socket() as other:
         other.bind(("127.0.0.1", taken.port))
         other.listen()
@@ -147,7 +154,7 @@ def test_down_cleans_up_after_a_killed_daemon(own: Site):
     state = up(own)
     assert state.pid is not None
     os.kill(state.pid, signal.SIGKILL)
-    down(own)
+    down(own.path)
     assert not processes_of(own)
     assert not twin_inventory_path(own).exists()
     assert not (twin_dir(own) / "tmp").exists()
@@ -172,10 +179,10 @@ def test_two_twins_run_side_by_side(own: Site, tmp_path_factory: pytest.TempPath
         up(other)
         ports = [device.port for site in (own, other) for device in status(site).devices]
         assert len(set(ports)) == len(ports)
-        down(other)
+        down(other.path)
         assert status(own).up
     finally:
-        down(other)
+        down(other.path)
 
 
 def test_changed_devices_start_fresh_and_the_others_stay_as_they_are(own: Site):
@@ -204,7 +211,7 @@ def test_changed_devices_start_fresh_and_the_others_stay_as_they_are(own: Site):
 
 def test_a_daemon_that_cannot_start_says_why(own: Site):
     up(own)
-    down(own)
+    down(own.path)
     kept = twin_dir(own) / "devices/leaf1/running-config"
     kept.write_text("hostname leaf1\nfeature nonsense\n")
     with pytest.raises(ToolError, match="feature nonsense") as caught:
@@ -245,4 +252,4 @@ def test_the_articles_fabric_is_up_in_ten_seconds_and_a_gigabyte(tmp_path: Path)
             assert ssh(site, host, "true").returncode == 0
         assert status(site).rss_bytes < 10**9
     finally:
-        down(site)
+        down(site.path)
