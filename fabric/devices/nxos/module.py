@@ -27,7 +27,7 @@ _CAPABILITIES = {
 _REFUSAL = re.compile(
     r"^\s*(?:"
     r"% ?(?:Invalid|Incomplete|Ambiguous|Permission denied|Error|Failed|Cannot|Command)"
-    r"|error:|unable to perform the action|syntax error"
+    r"|[^\n]* at '\^' marker|error:|unable to perform the action|syntax error"
     r"|configuration update aborted|rollback (?:failed|aborted)|command rejected"
     r")",
     re.IGNORECASE | re.MULTILINE,

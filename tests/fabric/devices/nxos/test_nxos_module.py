@@ -20,6 +20,7 @@ def test_the_entry_point_finds_the_module():
         "% Incomplete command at '^' marker.",
         "% Ambiguous command at '^' marker.",
         "% Invalid number, range is (1:7) at '^' marker.",
+        "              ^\nInvalid range at '^' marker.\n",
         "% Permission denied for the role",
         "ERROR: policy-map type queuing X does not exist\n",
         "\nError: something\n",
