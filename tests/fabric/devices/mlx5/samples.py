@@ -67,7 +67,7 @@ def ip_link(mtu: int) -> str:
 INTENDED_PARAMETERS = dict(
     zip(
         (parameter.field for parameter in PARAMETERS),
-        (48, 6, 50, 0, 55, 1020, 1023, 50, 55, 10000000, 5, 40, 200, 100),
+        (48, 6, 50, 0, 55, 1020, 1023, 50, 55, 0, 5, 40, 50, 100),
         strict=True,
     )
 )
