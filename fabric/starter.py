@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from fabric.topology import ClosShape, ThreeLevelShape, build_clos, build_three_level_clos
+from collections.abc import Sequence
+from typing import TypeVar
+
+from fabric.errors import InputError
+from fabric.products import NICS, SWITCHES, NicProduct, SwitchProduct
+from fabric.topology import (
+    ClosShape,
+    PortRef,
+    ThreeLevelShape,
+    Topology,
+    build_clos,
+    build_three_level_clos,
+)
 from fabric.units import format_speed
 
-LEAF_MODEL = "N9K-C93180YC-FX"
-SPINE_MODEL = "N9K-C9336C-FX2"
+Known = TypeVar("Known")
 
 _HEAD = """\
 # One RoCEv2 site: what its network must do (intent), what it is made of
@@ -78,17 +89,35 @@ certify:
 """
 
 
-def starter_yaml(shape: ClosShape | ThreeLevelShape, *, site: str, environment: str) -> str:
+def starter_yaml(
+    shape: ClosShape | ThreeLevelShape,
+    *,
+    site: str,
+    environment: str,
+    switch_os: Sequence[str] = ("nxos",),
+    nics: Sequence[str] = ("mlx5",),
+) -> str:
     """The text of a ``fabric.yaml`` for a Clos of this shape; cores have the role of spines.
 
-    ValueError where no such Clos can be built.
+    ``switch_os`` names the system of leaves and that of spines (the same where there
+    is one). ``nics`` are the NIC families, which take turns from host to host.
+    ValueError where no such Clos can be built, InputError for an unknown product.
     """
+    switches = [_product(SWITCHES, name, "--switch-os") for name in switch_os]
+    families = [_product(NICS, name, "--nic") for name in nics]
+    if not 1 <= len(switches) <= 2 or not families:
+        raise InputError("name one system, or that of leaves and that of spines", key="--switch-os")
     topology = build_clos(shape) if isinstance(shape, ClosShape) else build_three_level_clos(shape)
+    names = _Names(topology, switches[0], switches[-1], families)
     lines = [_HEAD.format(site=site, environment=environment) + "devices:"]
     for name in topology.switches:
-        role, model = ("leaf", LEAF_MODEL) if name.startswith("leaf") else ("spine", SPINE_MODEL)
+        leaf = _is_leaf(name)
+        product = names.switch(name)
         lines.append(
-            f"  {name}: {{kind: switch, role: {role}, os: nxos, model: {model}, buffer: 40MB}}"
+            f"  {name}: {{kind: switch, role: {'leaf' if leaf else 'spine'}, "
+            f"os: {switch_os[0] if leaf else switch_os[-1]}, "
+            f"model: {product.leaf_model if leaf else product.spine_model}, "
+            f"buffer: {product.leaf_buffer if leaf else product.spine_buffer}}}"
         )
     for number, name in enumerate(topology.hosts, start=1):
         lines.append(f"  {name}:")
@@ -98,15 +127,60 @@ def starter_yaml(shape: ClosShape | ThreeLevelShape, *, site: str, environment: 
             speed = format_speed(topology.link_of[port].speed_bps)
             address = f"10.{index}.{number // 256}.{number % 256}"
             lines.append(
-                f"      {port.port}: {{family: mlx5, rdma: mlx5_{index}, speed: {speed}, "
-                f"address: {address}}}"
+                f"      {names.port(port).port}: {{family: {nics[names.family(name)]}, "
+                f"rdma: {names.nic(name).rdma(index)}, speed: {speed}, address: {address}}}"
             )
     lines.append("")
     lines.append("# One line a cable: both ends, speed, length in metres.")
     lines.append("cables:")
     for link in topology.links:
         lines.append(
-            f"  - {{a: '{link.a}', b: '{link.b}', speed: {format_speed(link.speed_bps)}, "
-            f"length_m: {link.length_m:g}}}"
+            f"  - {{a: '{names.port(link.a)}', b: '{names.port(link.b)}', "
+            f"speed: {format_speed(link.speed_bps)}, length_m: {link.length_m:g}}}"
         )
     return "\n".join(lines) + "\n"
+
+
+class _Names:
+    """What ports of the numbered topology are called on the products that stand there."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        leaf: SwitchProduct,
+        spine: SwitchProduct,
+        families: Sequence[NicProduct],
+    ) -> None:
+        self._topology = topology
+        self._leaf, self._spine, self._families = leaf, spine, families
+        self._host_number = {name: number for number, name in enumerate(topology.hosts)}
+
+    def switch(self, name: str) -> SwitchProduct:
+        return self._leaf if _is_leaf(name) else self._spine
+
+    def family(self, host: str) -> int:
+        return self._host_number[host] % len(self._families)
+
+    def nic(self, host: str) -> NicProduct:
+        return self._families[self.family(host)]
+
+    def port(self, ref: PortRef) -> PortRef:
+        if ref.device in self._host_number:
+            index = self._topology.ports_of[ref.device].index(ref)
+            return PortRef(ref.device, self.nic(ref.device).interface(index))
+        number = int(ref.port.rpartition("/")[2])
+        product = self.switch(ref.device)
+        name = product.leaf_port if _is_leaf(ref.device) else product.spine_port
+        return PortRef(ref.device, name(number))
+
+
+def _is_leaf(switch: str) -> bool:
+    return switch.startswith("leaf")
+
+
+def _product(products: dict[str, Known], name: str, option: str) -> Known:
+    if name not in products:
+        raise InputError(
+            f"{name!r} is not known", key=option, advice=f"Known are: {', '.join(products)}."
+        )
+    return products[name]

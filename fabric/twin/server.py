@@ -36,7 +36,7 @@ from fabric.twin.device import EmulatedDevice
 from fabric.twin.files import private_folder, write_private
 from fabric.twin.host import EmulatedHost
 from fabric.twin.keys import client_key, host_key, write_known_hosts
-from fabric.twin.nxos import EmulatedSwitch
+from fabric.twin.switches import emulated_switch
 
 LOCK = "lock"
 PORTS = "ports.json"
@@ -159,7 +159,7 @@ class TwinServer:
         private_folder(folder)
         device: EmulatedDevice
         if isinstance(self.site.devices[name], SwitchSpec):
-            device = EmulatedSwitch(name, folder, self.site, self.devices)
+            device = emulated_switch(name, folder, self.site, self.devices)
         else:
             device = EmulatedHost(name, folder, self.site)
         device.save()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -27,6 +28,13 @@ def init(
     environment: Annotated[
         str, typer.Option(help="twin (emulated here) or site (real devices).")
     ] = "twin",
+    switch_os: Annotated[
+        str,
+        typer.Option(help="The switches' system; two, as in nxos,sonic, for leaves and spines."),
+    ] = "nxos",
+    nic: Annotated[
+        str, typer.Option(help="The NIC family; several, as in mlx5,bnxt, take turns.")
+    ] = "mlx5",
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -36,10 +44,22 @@ def init(
     uplinks as it needs not to be oversubscribed.
     """
     shape = ClosShape(hosts, leaves, spines, nics_per_host=2 if dual_homed else 1)
-    run(as_json, lambda ui: _init(ui, file, shape, site, environment, force))
+
+    def text() -> str:
+        return starter_yaml(
+            shape,
+            site=site,
+            environment=environment,
+            switch_os=switch_os.split(","),
+            nics=nic.split(","),
+        )
+
+    run(as_json, lambda ui: _init(ui, file, text, environment, force))
 
 
-def _init(ui: Ui, file: Path, shape: ClosShape, name: str, environment: str, force: bool) -> Answer:
+def _init(
+    ui: Ui, file: Path, make_text: Callable[[], str], environment: str, force: bool
+) -> Answer:
     if environment not in ("twin", "site"):
         raise InputError(
             f"{environment!r} is no environment", key="--environment", advice="Use twin or site."
@@ -47,7 +67,7 @@ def _init(ui: Ui, file: Path, shape: ClosShape, name: str, environment: str, for
     if file.exists() and not force:
         raise InputError("exists already", file=file, advice="Use --force to overwrite it.")
     try:
-        text = starter_yaml(shape, site=name, environment=environment)
+        text = make_text()
     except ValueError as error:
         raise InputError(str(error)) from error
     ui.say(f"writing {file}")

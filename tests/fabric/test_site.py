@@ -4,6 +4,7 @@ import pytest
 
 from fabric.errors import InputError
 from fabric.site import load_site
+from fabric.starter import starter_yaml
 from fabric.topology import ClosShape, PortRef
 from tests.sites import make_site, write_site
 
@@ -132,3 +133,10 @@ def test_paths_are_all_shortest_ones_and_go_through_every_spine(tmp_path):
     assert all(path[0] == source and site.topology.peer(path[-1]) == target for path in paths)
     neighbor = PortRef("host2", "ens1f0")
     assert [len(path) for path in site.topology.paths(source, neighbor)] == [2]
+
+
+def test_unknown_products_are_refused_with_the_known_ones():
+    for key, options in (("--switch-os", {"switch_os": ["ios"]}), ("--nic", {"nics": ["x540"]})):
+        with pytest.raises(InputError, match="Known are") as caught:
+            starter_yaml(ClosShape(2, 2, 1), site="s", environment="twin", **options)
+        assert caught.value.key == key

@@ -1,0 +1,53 @@
+"""The switches and NICs that ``paisoar init`` can write: models, port names, buffers.
+
+A new switch system adds one entry here, beside its device module and its
+emulated CLI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+HOST_PORTS = 48  # of a leaf; its uplinks sit behind them
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchProduct:
+    """A leaf of 48 25G ports with 100G uplinks, and a spine of 100G ports.
+
+    ``leaf_port`` and ``spine_port`` name port 1, 2, ...; a leaf's ports above
+    ``HOST_PORTS`` are its uplinks. ``leaf_buffer`` and ``spine_buffer`` are the
+    shared packet buffers as ``fabric.yaml`` writes them.
+    """
+
+    leaf_model: str
+    leaf_buffer: str
+    leaf_port: Callable[[int], str]
+    spine_model: str
+    spine_buffer: str
+    spine_port: Callable[[int], str]
+
+
+@dataclass(frozen=True, slots=True)
+class NicProduct:
+    """A NIC family: names of the RDMA device and network interface of port 0, 1, ..."""
+
+    rdma: Callable[[int], str]
+    interface: Callable[[int], str] = field(default=lambda index: f"ens1f{index}")
+
+
+def _slot_port(number: int) -> str:
+    return f"Ethernet1/{number}"
+
+
+SWITCHES: dict[str, SwitchProduct] = {
+    # Cisco's data sheets of N9K-C93180YC-FX and N9K-C9336C-FX2 say 40 MB each.
+    "nxos": SwitchProduct(
+        "N9K-C93180YC-FX", "40MB", _slot_port, "N9K-C9336C-FX2", "40MB", _slot_port
+    ),
+}
+
+NICS: dict[str, NicProduct] = {
+    "mlx5": NicProduct(rdma=lambda index: f"mlx5_{index}"),
+}
