@@ -145,12 +145,47 @@ class Communicator:
             np.copyto(part, held)
         return array
 
+    def reduce(
+        self,
+        array: np.ndarray,
+        root: int = 0,
+        op: ReduceOp = ReduceOp.SUM,
+        *,
+        layout: int = 0,
+        doing: str = "reduce",
+    ) -> np.ndarray:
+        """Combine all ranks' arrays into the root's, in place, and return the array.
+
+        What it holds afterwards on the other ranks is undefined. With
+        :meth:`broadcast` this is a parameter server's push and pull.
+        """
+        self._check_root(root)
+        code = dtype_code(array.dtype)
+        flat = _flat(array)
+        layout = layout or zlib.crc32(repr(array.shape).encode())
+        if self._ring is None:
+            self._alone()
+            return array
+        region = self._regions.get(flat.ctypes.data)
+        step = flat.size if region else _WORKSPACE_BYTES // flat.itemsize
+        for start in range(0, max(1, flat.size), max(1, step)):
+            part = flat[start : start + step]
+            used = region or self._work_in(part.nbytes)
+            held = used.memory[: part.nbytes].view(part.dtype)
+            if region is None:
+                np.copyto(held, part)
+            stamp = self._begin(Kind.REDUCE, doing, op, code, root, flat.size, layout)
+            with self._guard():
+                ring.reduce(self._ring, used, 0, part.size, part.dtype, op, root, stamp)
+            if region is None and self.rank == root:
+                np.copyto(part, held)
+        return array
+
     def broadcast(
         self, array: np.ndarray, root: int = 0, *, doing: str = "broadcast"
     ) -> np.ndarray:
         """Overwrite the array with the root's, in place, and return it."""
-        if not 0 <= root < self.size:
-            raise InputError(f"there is no rank {root} to broadcast from", key="root")
+        self._check_root(root)
         flat = _flat(array).view(np.uint8)
         layout = zlib.crc32(f"{array.dtype} {array.shape}".encode())
         if self._ring is None:
@@ -205,6 +240,10 @@ class Communicator:
         if self._transport is not None:
             self._transport.close()
             self._transport = None
+
+    def _check_root(self, root: int) -> None:
+        if not 0 <= root < self.size:
+            raise InputError(f"there is no rank {root} in a job of {self.size}", key="root")
 
     def _alone(self) -> None:
         if self.size > 1:

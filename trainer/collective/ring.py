@@ -102,6 +102,38 @@ def allreduce(
     transport.drain(ring.patience)
 
 
+def reduce(
+    ring: Ring,
+    region: Region,
+    offset: int,
+    count: int,
+    dtype: np.dtype,
+    op: ReduceOp,
+    root: int,
+    stamp: Stamp,
+) -> None:
+    """Combine ``count`` elements of every rank into the root's region.
+
+    Segments travel from the root's right neighbour around to the root, each
+    rank adding its own; the other ranks' regions are used up by that.
+    """
+    transport = ring.transport
+    n, rank, itemsize = transport.size, transport.rank, dtype.itemsize
+    storage = kernels.storage_dtype(dtype)
+    combine, divide = kernels.combiner(dtype, op), kernels.divider(dtype)
+    mine = region.memory[offset : offset + count * itemsize].view(storage)
+    for a, b in _segments((0, count), max(1, ring.segment_bytes // itemsize)):
+        if rank != (root + 1) % n:
+            incoming = ring.take(None, stamp, (b - a) * itemsize)
+            combine(mine[a:b], incoming.view.view(storage))
+            transport.done()
+        if rank != root:
+            transport.post(region, offset + a * itemsize, offset + b * itemsize, stamp.packed)
+        elif op is ReduceOp.AVERAGE:
+            divide(mine[a:b], n)
+    transport.drain(ring.patience)
+
+
 def broadcast(
     ring: Ring, region: Region, offset: int, nbytes: int, root: int, stamp: Stamp
 ) -> None:

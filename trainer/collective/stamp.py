@@ -21,6 +21,7 @@ class Kind(IntEnum):
     BROADCAST = 2
     ALLGATHER = 3
     BARRIER = 4
+    REDUCE = 5
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,10 @@ class Stamp:
         what = f"{self.kind.name.lower()} {self.sequence}"
         if self.kind is Kind.BARRIER:
             return what
-        if self.kind is Kind.ALLREDUCE:
+        if self.kind in (Kind.ALLREDUCE, Kind.REDUCE):
             what += f" ({ReduceOp(self.op).name.lower()})"
         if self.kind is Kind.BROADCAST:
             what += f" from rank {self.root}"
+        if self.kind is Kind.REDUCE:
+            what += f" to rank {self.root}"
         return f"{what} of {dtype_name(self.dtype)}[{self.count}], layout {self.layout:08x}"

@@ -141,6 +141,33 @@ def test_broadcast_and_allgather_carry_arrays_unchanged(
         assert gathered.tobytes() == b"".join(value(rank).tobytes() for rank in range(size))
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    size=st.sampled_from(RANKS),
+    transport=st.sampled_from(["shm", "tcp"]),
+    count=st.integers(0, 1500),
+    root=st.integers(0, 6),
+    op=st.sampled_from(ReduceOp),
+    registered=st.booleans(),
+)
+def test_reduce_gives_the_root_what_allreduce_gives_everybody(
+    groups, size, transport, count, root, op, registered
+):
+    def work(c: Communicator) -> tuple[np.ndarray, np.ndarray]:
+        mine = contribution(c.rank, count, np.int32, 5, False)
+        everywhere = c.allreduce(mine.copy(), op)
+        if not registered:
+            return c.reduce(mine, root % size, op), everywhere
+        buffer = c.buffer(count, np.int32)
+        buffer[:] = mine
+        kept = c.reduce(buffer, root % size, op).copy()
+        c.release(buffer)
+        return kept, everywhere
+
+    reduced, everywhere = groups(size, transport)(work)[root % size]
+    assert (reduced == everywhere).all()
+
+
 @pytest.mark.parametrize("transport", ["shm", "tcp"])
 def test_a_large_array_goes_through_the_workspace_in_parts(transport):
     count = 5_000_003  # 20 MB: more than the workspace, and no multiple of anything
