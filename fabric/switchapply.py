@@ -89,7 +89,7 @@ def _attempt(switch: _Switch, session: SwitchSession) -> DeviceError | Outcome |
     """Send, read back, save. What went wrong, or None."""
     plan = switch.plan
     try:
-        session.configure(plan.change.commands, switch.module.is_error)
+        session.configure(plan.change.commands, switch.module.is_error, edit=switch.net.edit)
         wrong = mismatches(switch.read(session), plan.intended)
         if wrong:
             return DeviceError(switch.name, "read back what was configured", "; ".join(wrong[:5]))
@@ -149,7 +149,12 @@ def _put_back(switch: _Switch, session: SwitchSession) -> list[str]:
     if canonical_sha256((now,)) == switch.plan.read_sha256:
         return []
     # After half a change, half of the way back has nothing to remove.
-    session.configure(switch.plan.change.rollback, switch.module.is_error, insist=False)
+    session.configure(
+        switch.plan.change.rollback,
+        switch.module.is_error,
+        insist=False,
+        edit=switch.net.undo_edit,
+    )
     now = switch.read(session)
     if canonical_sha256((now,)) == switch.plan.read_sha256:
         return []

@@ -26,6 +26,7 @@ from paramiko import SSHException
 from paramiko.ssh_exception import NoValidConnectionsError
 
 from fabric.access import Access
+from fabric.devices.base import Edit
 from fabric.errors import RejectedError, UnreachableError
 
 CONNECT_TIMEOUT_S = 15.0
@@ -54,6 +55,7 @@ class SwitchSession:
         self._cli = _log_in(device, access, netmiko_type)
         self._cli.channel = _LiveChannel(self._cli.remote_conn, self._cli.encoding)
         self.kept = False
+        self._unprivileged = False
         name = re.escape(str(self._cli.base_prompt))
         # The prompt alone on the last line; configuration modes in brackets.
         self._prompt = rf"(?:^|[\r\n]){name}(?:\([^)\r\n]*\))?[>#] ?\s*$"
@@ -72,10 +74,15 @@ class SwitchSession:
             self._cli.read_until_pattern(pattern=SETTLING_COMMAND, read_timeout=SHOW_TIMEOUT_S)
             while not self._answer(SHOW_TIMEOUT_S).strip():
                 pass
+        if self._unprivileged:
+            # Systems without such a level take this for what it is: nothing to do.
+            with self._answering("enable", LINE_TIMEOUT_S):
+                self._cli.enable()
 
     def _answer(self, timeout_s: float) -> str:
         """What comes up to the next prompt, without any prompt line."""
         text = self._cli.read_until_pattern(pattern=self._prompt, read_timeout=timeout_s)
+        self._unprivileged = text.rstrip().endswith(">")
         lines = str(self._cli.normalize_linefeeds(text)).split("\n")
         return "\n".join(line for line in lines if not re.match(self._prompt, line))
 
@@ -90,26 +97,47 @@ class SwitchSession:
             return self._answer(timeout_s).removeprefix("\n").rstrip("\n")
 
     def configure(
-        self, lines: Sequence[str], is_error: Callable[[str], bool], *, insist: bool = True
+        self,
+        lines: Sequence[str],
+        is_error: Callable[[str], bool],
+        *,
+        insist: bool = True,
+        edit: Edit = Edit(),  # noqa: B008 - frozen
     ) -> None:
         """Send configuration lines one by one; the first refused one stops.
 
         Leaves configuration mode also then. RefusedLineError names the line,
         quotes the answer and counts the lines taken before it. Without
-        ``insist``, refused lines are passed over.
+        ``insist``, refused lines are passed over. RejectedError where the switch
+        refuses to enter configuration mode or to apply what was entered.
         """
-        with self._answering("enter configuration mode", LINE_TIMEOUT_S):
-            self._cli.config_mode()
-        refused: RefusedLineError | None = None
+        self._enter(edit, is_error)
+        refused: RejectedError | None = None
         for number, line in enumerate(lines):
             answer = self._line(line)
             if insist and is_error(answer):
                 refused = RefusedLineError(self.device, line.strip(), answer.strip(), number)
                 break
+        for command in () if refused else edit.apply:
+            answer = self.show(command, timeout_s=EXEC_TIMEOUT_S)
+            if is_error(answer):
+                refused = RejectedError(self.device, command, answer.strip())
+                break
+        for command in edit.discard if refused else ():
+            self.show(command, timeout_s=EXEC_TIMEOUT_S)
         with self._answering("leave configuration mode", LINE_TIMEOUT_S):
             self._cli.exit_config_mode()
         if refused is not None:
             raise refused
+
+    def _enter(self, edit: Edit, is_error: Callable[[str], bool]) -> None:
+        if not edit.enter:
+            with self._answering("enter configuration mode", LINE_TIMEOUT_S):
+                self._cli.config_mode()
+            return
+        answer = self.show(edit.enter)
+        if is_error(answer):
+            raise RejectedError(self.device, edit.enter, answer.strip())
 
     def _line(self, line: str) -> str:
         with self._answering(line, LINE_TIMEOUT_S):

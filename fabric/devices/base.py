@@ -76,16 +76,34 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class Edit:
+    """How configuration lines are entered and take effect.
+
+    ``enter`` is the command that begins (empty: what the terminal library does
+    for this system). ``apply`` is sent after the last line, still in
+    configuration mode, where lines have no effect before that; ``discard`` instead
+    of it once a line was refused.
+    """
+
+    enter: str = ""
+    apply: tuple[str, ...] = ()
+    discard: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SafetyNet:
     """The vendor's own way back, as exec-mode commands.
 
     ``prepare`` before a change, ``undo`` after one that failed, ``commit`` after
-    one that was verified. Empty tuples where the system has none.
+    one that was verified. Empty tuples where the system has none. ``edit`` is how
+    a change is entered, ``undo_edit`` how its roll-back lines are.
     """
 
     prepare: tuple[str, ...] = ()
     undo: tuple[str, ...] = ()
     commit: tuple[str, ...] = ()
+    edit: Edit = Edit()
+    undo_edit: Edit = Edit()
 
 
 @dataclass(frozen=True, slots=True)
