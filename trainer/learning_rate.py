@@ -99,3 +99,15 @@ def in_steps(
         decay_rate,
         steps("decay", decay_steps, decay_epochs),
     )
+
+
+def scaled_linearly(rate: float, *, batch: int, base_batch: int = 256) -> float:
+    """The rate for a global ``batch`` where ``rate`` suits ``base_batch``: the linear rule.
+
+    "When the minibatch size is multiplied by k, multiply the learning rate by
+    k", together with a warm-up: Goyal et al., arXiv:1706.02677, section 2.1.
+    It holds up to some thousands of images; beyond that it does not.
+    """
+    if batch < 1 or base_batch < 1:
+        raise InputError(f"batches of {batch} and {base_batch} cannot be", key="batch")
+    return rate * batch / base_batch

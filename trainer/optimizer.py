@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import Any
 
 import keras
@@ -14,13 +12,8 @@ from tensorflow.python.ops import control_flow_util
 
 from fabric.errors import InputError, PaisoarError
 from trainer.collective.courier import Courier, current
-from trainer.collective.fusion import (
-    BUCKET_BYTES,
-    FIRST_BUCKET_BYTES,
-    BucketLine,
-    Gradient,
-    plan_buckets,
-)
+from trainer.collective.fusion import FIRST_BUCKET_BYTES
+from trainer.exchange import DENSE_BELOW_BYTES, GradientExchange, Planner, describe, value_of
 from trainer.replication import agree_on, broadcast_variables, check_equal
 
 CHECK_EVERY_STEPS = 100
@@ -42,7 +35,13 @@ class ReplicatedVarsOptimizer(keras.optimizers.Optimizer):  # type: ignore[misc]
     the loss scaling inside: ``ReplicatedVarsOptimizer(LossScaleOptimizer(x))``.
 
     Gradients travel in buckets of ``bucket_bytes`` in reverse layer order,
-    each as soon as it is complete. ``courier`` defaults to the job's own.
+    each as soon as it is complete; None measures the transport and takes the
+    size that suits it. With ``accumulate`` = k the gradients of k steps are
+    averaged and only every k-th step communicates and changes the weights (the
+    wrapped optimizer's own accumulation works too, and communicates in every
+    step). Gradients of embedding tables of ``dense_below_bytes`` and more
+    travel as rows. ``courier`` defaults to the job's own; ``planner`` replaces
+    the ring (see :mod:`trainer.parameter_server`).
     """
 
     def __init__(
@@ -51,23 +50,34 @@ class ReplicatedVarsOptimizer(keras.optimizers.Optimizer):  # type: ignore[misc]
         *,
         courier: Courier | None = None,
         check_every: int = CHECK_EVERY_STEPS,
-        bucket_bytes: int = BUCKET_BYTES,
+        bucket_bytes: int | None = None,
         first_bucket_bytes: int = FIRST_BUCKET_BYTES,
+        accumulate: int = 1,
+        dense_below_bytes: int = DENSE_BELOW_BYTES,
+        planner: Planner | None = None,
         name: str | None = None,
     ) -> None:
         super().__init__(learning_rate=0.0, name=name or "replicated_vars")
+        if accumulate < 1:
+            raise InputError(f"{accumulate} steps cannot be accumulated", key="accumulate")
         self.inner_optimizer = optimizer
         self.check_every = check_every
         self._bucket_bytes = bucket_bytes
         self._first_bucket_bytes = first_bucket_bytes
-        self._transfer = _Transfer(
-            courier or current(), bucket_bytes=bucket_bytes, first_bytes=first_bucket_bytes
+        self._dense_below_bytes = dense_below_bytes
+        self.exchange = GradientExchange(
+            courier or current(),
+            bucket_bytes=bucket_bytes,
+            first_bytes=first_bucket_bytes,
+            accumulate=accumulate,
+            dense_below_bytes=dense_below_bytes,
+            planner=planner,
         )
 
     @property
     def failure(self) -> PaisoarError | None:
         """Why communication failed. TensorFlow wraps what is raised inside a graph: look here."""
-        return self._transfer.courier.communicator.failure
+        return self.exchange.courier.communicator.failure
 
     def build(self, variables: Iterable[Any]) -> None:
         """Create the optimizer's variables and overwrite all with rank 0's.
@@ -96,9 +106,21 @@ class ReplicatedVarsOptimizer(keras.optimizers.Optimizer):  # type: ignore[misc]
                 "weights",
                 advice="Call optimizer.build(model.trainable_variables) before the loop.",
             )
-        averaged = self._transfer.average(gradients, variables)
-        self.inner_optimizer.apply(averaged, variables)
-        self._check_when_due(variables)
+        averages = self.exchange.post(gradients, variables)
+
+        def update() -> None:
+            self.inner_optimizer.apply(averages(), variables)
+            self._check_when_due(variables)
+
+        if self.exchange.accumulate == 1:
+            update()
+            return
+
+        def update_in_branch() -> Any:  # noqa: ANN401
+            update()
+            return tf.constant(True)
+
+        tf.cond(self.exchange.due(), update_in_branch, lambda: tf.constant(False))
 
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Any]]) -> Any:  # noqa: ANN401
         """See ``apply``; returns the count of iterations."""
@@ -109,9 +131,9 @@ class ReplicatedVarsOptimizer(keras.optimizers.Optimizer):  # type: ignore[misc]
     def check_weights(self, variables: Iterable[Any] | None = None) -> None:
         """WeightsDifferError unless all ranks hold the same weights; every rank must call it."""
         chosen = self.inner_optimizer._trainable_variables if variables is None else variables
-        values = [np.asarray(_tensor(variable)) for variable in chosen]
-        step = self._transfer.step
-        self._transfer.courier.call(lambda c: check_equal(c, values, f"step {step}, check"))
+        values = [np.asarray(value_of(variable)) for variable in chosen]
+        step = self.exchange.step
+        self.exchange.courier.call(lambda c: check_equal(c, values, f"step {step}, check"))
 
     def finalize_variable_values(self, var_list: Sequence[Any]) -> None:
         """The end of ``model.fit``: the wrapped optimizer's last word, then the weights' check."""
@@ -149,6 +171,8 @@ class ReplicatedVarsOptimizer(keras.optimizers.Optimizer):  # type: ignore[misc]
             "check_every": self.check_every,
             "bucket_bytes": self._bucket_bytes,
             "first_bucket_bytes": self._first_bucket_bytes,
+            "accumulate": self.exchange.accumulate,
+            "dense_below_bytes": self._dense_below_bytes,
             "name": self.name,
         }
 
@@ -170,112 +194,31 @@ class ReplicatedVarsOptimizer(keras.optimizers.Optimizer):  # type: ignore[misc]
         with tf.init_scope():
             if not self.inner_optimizer.built:
                 self.inner_optimizer.build(variables)
-            agree_on(self._transfer.courier, [describe(variable) for variable in variables])
+            agree_on(self.exchange.courier, [describe(variable) for variable in variables])
             changed = broadcast_variables(
-                self._transfer.courier, [*variables, *self.inner_optimizer.variables]
+                self.exchange.courier, [*variables, *self.inner_optimizer.variables]
             )
             super().build(variables)
         return changed
 
     def _check_when_due(self, variables: Sequence[Any]) -> None:
-        if not self.check_every or self._transfer.courier.communicator.size == 1:
+        if not self.check_every or self.exchange.courier.communicator.size == 1:
             return
-        courier, transfer = self._transfer.courier, self._transfer
+        courier, exchange = self.exchange.courier, self.exchange
 
         def due() -> np.bool_:
-            return np.bool_(transfer.step % self.check_every == 0)
+            return np.bool_(exchange.step % self.check_every == 0)
 
         def check(*values: np.ndarray) -> None:
-            doing = f"step {transfer.step}, check"
+            doing = f"step {exchange.step}, check"
             courier.call(lambda c: check_equal(c, values, doing))
 
         def run() -> Any:  # noqa: ANN401
-            inputs = [tf.convert_to_tensor(_tensor(variable)) for variable in variables]
+            inputs = [tf.convert_to_tensor(value_of(variable)) for variable in variables]
             tf.numpy_function(check, inputs, [], stateful=True)
             return tf.constant(True)
 
         tf.cond(tf.numpy_function(due, [], tf.bool), run, lambda: tf.constant(False))
-
-
-class _Transfer:
-    """Gradients in, averages out; its functions run in TensorFlow's graph, in creation order."""
-
-    def __init__(self, courier: Courier, *, bucket_bytes: int, first_bytes: int) -> None:
-        self.courier = courier
-        self.step = 0
-        self._bucket_bytes = bucket_bytes
-        self._first_bytes = first_bytes
-        self._lines: dict[tuple[Gradient, ...], list[BucketLine]] = {}
-
-    def average(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
-        """The gradients averaged over all ranks; a None (no gradient) stays None."""
-        size = self.courier.communicator.size
-        averaged = list(gradients)
-        present = [i for i, gradient in enumerate(gradients) if gradient is not None]
-        if size == 1 or not present:
-            self.step += 1
-            return averaged
-        dense = [tf.convert_to_tensor(gradients[i]) for i in present]
-        described = tuple(
-            describe(variables[i], gradient.dtype.as_numpy_dtype)
-            for i, gradient in zip(present, dense, strict=True)
-        )
-        lines = self._lines_for(described)
-        # Stateful functions run in the order in which they are made: on every
-        # rank the posts go out in the same order, last layers first.
-        for number, line in enumerate(lines):
-            inputs = [dense[i] for i in line.bucket.members]
-            tf.numpy_function(partial(self._post, line, number == 0), inputs, [], stateful=True)
-        fresh: list[Any] = []
-        for line in lines:
-            dtype = tf.as_dtype(line.bucket.dtype)
-            members = line.bucket.members
-            sums = tf.numpy_function(line.wait, [], [dtype] * len(members), stateful=True)
-            for member, total in zip(members, sums, strict=True):
-                shaped = tf.ensure_shape(total, described[member].shape)
-                # The sums lie in the bucket, and an assigned tensor is not copied:
-                # only the quotient, which is new memory, may reach the optimizer.
-                quotient = shaped / tf.cast(size, dtype)
-                averaged[present[member]] = quotient
-                fresh.append(quotient)
-        with tf.control_dependencies(fresh):
-            tf.numpy_function(partial(_release, lines), [], [], stateful=True)
-        return averaged
-
-    def _post(self, line: BucketLine, first: bool, *gradients: np.ndarray) -> None:
-        if first:
-            self.step += 1
-        line.post(gradients, self.step)
-
-    def _lines_for(self, described: tuple[Gradient, ...]) -> list[BucketLine]:
-        """The buckets for these gradients; a function traced again uses the same ones."""
-        if described not in self._lines:
-            buckets = plan_buckets(
-                described, first_bytes=self._first_bytes, bucket_bytes=self._bucket_bytes
-            )
-            self._lines[described] = [
-                BucketLine(self.courier, bucket, [described[i].shape for i in bucket.members])
-                for bucket in buckets
-            ]
-        return self._lines[described]
-
-
-def describe(variable: Any, dtype: Any = None) -> Gradient:  # noqa: ANN401
-    """A variable as ranks compare it. Keras' running numbers in names are left out."""
-    name = getattr(variable, "path", None) or variable.name
-    plain = re.sub(r"_\d+(?=/|:|$)", "", name).split("/")
-    shape = tuple(int(size) for size in variable.shape)
-    element = tf.as_dtype(variable.dtype).as_numpy_dtype if dtype is None else dtype
-    return Gradient("/".join(plain[-2:]), shape, np.dtype(element))
-
-
-def _release(lines: Sequence[BucketLine]) -> None:
-    for line in lines:
-        line.release()
-
-
-def _tensor(variable: Any) -> Any:  # noqa: ANN401
-    return variable.value if isinstance(variable, keras.Variable) else variable
 
 
 def _refuse_unfit_graph() -> None:

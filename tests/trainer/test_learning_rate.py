@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric.errors import InputError
-from trainer.learning_rate import SmoothExponentialDecay, in_steps
+from trainer.learning_rate import SmoothExponentialDecay, in_steps, scaled_linearly
 
 SCHEDULE = SmoothExponentialDecay(0.01, 0.5, warmup_steps=100, decay_rate=0.8, decay_steps=50)
 
@@ -73,3 +73,10 @@ def test_what_cannot_be_meant_is_refused(options, said):
     arguments = {"initial": 0.1, "target": 0.5, "decay_rate": 0.9, **options}
     with pytest.raises(InputError, match=said):
         in_steps(arguments.pop("initial"), arguments.pop("target"), **arguments)
+
+
+def test_the_linear_rule_multiplies_the_rate_as_the_batch():
+    assert scaled_linearly(0.1, batch=512) == pytest.approx(0.2)
+    assert scaled_linearly(0.1, batch=64, base_batch=32) == pytest.approx(0.2)
+    with pytest.raises(InputError):
+        scaled_linearly(0.1, batch=0)

@@ -19,17 +19,29 @@ import tensorflow as tf
 
 from fabric.errors import InputError, ToolError
 from trainer import job
+from trainer.bucket_size import CANDIDATES_BYTES, choose_bucket_bytes
+from trainer.callbacks import (
+    AverageBatchStatistics,
+    AverageMetrics,
+    SmoothExponentialDecayCallback,
+    average_figures,
+)
 from trainer.checkpoint import latest_checkpoint, load_checkpoint, read_meta
 from trainer.collective.dtypes import ReduceOp
 from trainer.collective.errors import MismatchError, WeightsDifferError
-from trainer.collective.fusion import BucketLine
+from trainer.collective.fusion import BUCKET_BYTES, BucketLine
+from trainer.data import digits
+from trainer.learning_rate import SmoothExponentialDecay
 from trainer.models.greennet import greennet
 from trainer.optimizer import ReplicatedVarsOptimizer
 from trainer.orders import JobOrders
 from trainer.rank import RankContext
+from trainer.replicas import Replicas
 from trainer.replication import digest
 from trainer.schedule import SmoothExponentialDecaySchedule, smooth_exponential_decay
+from trainer.sparse import sum_rows
 from trainer.spec import TrainingPlan
+from trainer.statistics import SyncBatchNormalization, sync_batch_normalization
 
 
 def small_model(seed: int, width: int = 8) -> Any:
@@ -95,6 +107,235 @@ def check_custom_loop_equals_one_rank_with_the_whole_batch(context: RankContext)
     assert int(optimizer.iterations) == 10
 
 
+def check_fifty_steps_on_real_data_are_those_of_one_rank_with_twice_the_batch(
+    context: RankContext,
+) -> None:
+    data, batch = digits(7).train, 32
+    model, alone = _seeded(greennet, context.membership.rank), _seeded(greennet, 0)
+
+    def sgd() -> Any:
+        return keras.optimizers.SGD(0.05, momentum=0.9, nesterov=True, global_clipnorm=1.0)
+
+    step = tf.function(stepper(model, ReplicatedVarsOptimizer(sgd())), jit_compile=False)
+    alone_step = tf.function(stepper(alone, sgd()), jit_compile=False)
+    size = context.membership.size
+    worst = 0.0
+    for turn in range(50):
+        start = turn * batch * size % (len(data) - batch * size)
+        x = data.images[start : start + batch * size]
+        y = data.labels[start : start + batch * size]
+        part = slice(context.membership.rank * batch, (context.membership.rank + 1) * batch)
+        mine = np.array([float(step(x[part], y[part]))], np.float64)
+        context.courier.call(lambda c, mine=mine: c.allreduce(mine, ReduceOp.AVERAGE))
+        worst = max(worst, abs(mine[0] - float(alone_step(x, y))))
+    assert worst < 1e-5
+    assert same_everywhere(context, model.get_weights())
+
+
+def _seeded(build: Any, seed: int) -> Any:
+    keras.utils.set_random_seed(seed)
+    return build()
+
+
+def check_a_raw_module_loop_with_its_own_update(context: RankContext) -> None:
+    class Line(tf.Module):
+        def __init__(self, at: float) -> None:
+            super().__init__()
+            self.slope, self.offset = tf.Variable(at, name="slope"), tf.Variable(at, name="offset")
+
+    line, momentum = Line(float(context.membership.rank)), tf.Variable([5.0, 6.0], name="momentum")
+    momentum.assign_add([float(context.membership.rank)] * 2)
+    replicas = Replicas(line.trainable_variables, [momentum])
+    assert [float(v) for v in line.trainable_variables] == [0.0, 0.0]
+    assert momentum.numpy().tolist() == [5.0, 6.0]
+    xs = tf.constant(np.linspace(-1, 1, 16, dtype=np.float32))
+    mine = share(context, xs.numpy())
+
+    @tf.function(jit_compile=False)
+    def step(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(line.slope * x + line.offset - (3.0 * x + 1.0)))
+        variables = line.trainable_variables
+        averages = replicas.average(tape.gradient(loss, variables))
+        for variable, gradient in zip(variables, averages, strict=True):
+            variable.assign_sub(0.3 * gradient)
+        return loss
+
+    for _ in range(100):
+        step(mine)
+    found = {v.name.split(":")[0]: float(v) for v in line.trainable_variables}
+    assert found == pytest.approx({"slope": 3.0, "offset": 1.0}, abs=1e-3)
+    replicas.check()
+    with pytest.raises(InputError, match="1 gradients for 2"):
+        replicas.average([tf.constant(0.0)])
+
+
+def _count_submissions(courier: Any) -> list[Any]:
+    seen: list[Any] = []
+    submit = type(courier).submit
+
+    def counting(work: Any) -> Any:
+        seen.append(work)
+        return submit(courier, work)
+
+    courier.submit = counting
+    return seen
+
+
+def check_accumulated_steps_are_one_step_of_the_whole_batch(context: RankContext) -> None:
+    x, y = examples(64, 9)
+    for compiled in (False, True):
+        model, alone = small_model(seed=0), small_model(seed=0)
+        optimizer = ReplicatedVarsOptimizer(
+            keras.optimizers.SGD(0.2, momentum=0.9), accumulate=4, check_every=1, bucket_bytes=128
+        )
+        optimizer.build(model.trainable_variables)
+        step, alone_step = stepper(model, optimizer), stepper(alone, keras.optimizers.SGD(0.2, 0.9))
+        if compiled:
+            step = tf.function(step, jit_compile=False)
+        before = model.get_weights()
+        sent = _count_submissions(context.courier)
+        for round_ in range(3):
+            for part in range(4):
+                piece = slice(part, None, 4)
+                step(share(context, x[piece]), share(context, y[piece]))
+                changed = any(
+                    (a != b).any() for a, b in zip(before, model.get_weights(), strict=True)
+                )
+                assert changed == (round_ > 0 or part == 3)
+            alone_step(x, y)
+        assert int(optimizer.iterations) == 3
+        # Only every fourth step talks: the buckets, and the weights' check.
+        buckets = len(next(iter(optimizer.exchange._carriers.values())))
+        assert len(sent) == buckets + 3 * (buckets + 1)  # first, a buffer for each
+        del context.courier.submit
+        for ours, theirs in zip(model.get_weights(), alone.get_weights(), strict=True):
+            np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+def check_rows_of_large_tables_travel_as_rows(context: RankContext) -> None:
+    rank = context.membership.rank
+    for rows_each, travels in ((3, "rows"), (40, "table")):
+        table = tf.Variable(tf.ones((60, 4)), name="table")
+        alone = tf.Variable(tf.ones((60, 4)), name="table")
+        optimizer = ReplicatedVarsOptimizer(keras.optimizers.Adam(0.1), dense_below_bytes=0)
+        whole = keras.optimizers.Adam(0.1)
+        rows = [np.arange(rows_each + r) * (r + 1) % 60 for r in range(context.membership.size)]
+
+        @tf.function(jit_compile=False, autograph=False)
+        def step(picked: Any, table: Any, optimizer: Any, share: float, dense: bool) -> Any:
+            with tf.GradientTape() as tape:
+                looked_up = tf.nn.embedding_lookup(table, picked)
+                loss = share * tf.reduce_sum(tf.square(looked_up))
+            gradient = tape.gradient(loss, table)
+            if dense:  # Keras' Adam would take a row that stands twice for two gradients
+                gradient = tf.convert_to_tensor(gradient)
+            optimizer.apply([gradient], [table])
+
+        optimizer.build([table])
+        whole.build([alone])
+        for _ in range(3):
+            step(tf.constant(rows[rank]), table, optimizer, 1.0, False)
+            both = tf.constant(np.concatenate(rows))
+            step(both, alone, whole, 1.0 / context.membership.size, True)
+        np.testing.assert_allclose(table.numpy(), alone.numpy(), atol=1e-6)
+        assert same_everywhere(context, [table.numpy()])
+        assert len(optimizer.exchange._sparse) == 1
+        mine = rows[rank]
+        found = context.courier.call(
+            lambda c, mine=mine: sum_rows(c, np.ones((len(mine), 4), np.float32), mine, 60, "test")
+        )
+        assert (len(found[1]) == 60) == (travels == "table")
+        expected = np.zeros((60, 4), np.float32)
+        np.add.at(expected, np.concatenate(rows), 1.0)
+        dense = np.zeros((60, 4), np.float32)
+        dense[found[1]] = found[0]
+        assert (dense == expected).all()
+    # A rank may have touched nothing at all, in fp16 as well.
+    empty = np.zeros((0 if rank else 2, 4), np.float16)
+    indices = np.arange(len(empty))
+    values, found = context.courier.call(lambda c: sum_rows(c, empty, indices, 60, "test"))
+    assert (values.shape, values.dtype, found.tolist()) == ((2, 4), np.float16, [0, 1])
+
+
+def check_synced_batch_norm_is_that_of_one_rank_with_the_whole_batch(context: RankContext) -> None:
+    def build() -> Any:
+        return keras.Sequential(
+            [
+                keras.Input((6,)),
+                keras.layers.Dense(8, name="first"),
+                keras.layers.BatchNormalization(momentum=0.9, name="norm"),
+                keras.layers.Dense(3, name="last"),
+            ]
+        )
+
+    x, y = examples(64, 4)
+    x[:32] += 2.0
+    alone = _seeded(build, 1)
+    model = sync_batch_normalization(_seeded(build, 1))
+    assert isinstance(model.get_layer("norm"), SyncBatchNormalization)
+    optimizer = ReplicatedVarsOptimizer(keras.optimizers.SGD(0.1))
+    step = tf.function(stepper(model, optimizer), jit_compile=False)
+    alone_step = tf.function(stepper(alone, keras.optimizers.SGD(0.1)), jit_compile=False)
+    half = slice(context.membership.rank * 32, (context.membership.rank + 1) * 32)
+    for _ in range(10):
+        step(x[half], y[half])
+        alone_step(x, y)
+    for ours, theirs in zip(model.get_weights(), alone.get_weights(), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+def check_callbacks_average_metrics_and_statistics_and_set_the_rate(context: RankContext) -> None:
+    rank, size = context.membership.rank, context.membership.size
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential(
+        [keras.Input((6,)), keras.layers.BatchNormalization(), keras.layers.Dense(3)]
+    )
+    model.compile(
+        ReplicatedVarsOptimizer(keras.optimizers.SGD(0.5)),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy"],
+    )
+    x, y = examples(64, 11)
+    plan = SmoothExponentialDecay(0.01, 0.1, warmup_steps=4, decay_rate=0.5, decay_steps=4)
+    seen: list[dict[str, float]] = []
+    keep = keras.callbacks.LambdaCallback(on_epoch_end=lambda _, logs: seen.append(dict(logs)))
+    history = model.fit(
+        share(context, x) + rank,
+        share(context, y),
+        batch_size=8,
+        epochs=2,
+        verbose=0,
+        callbacks=[
+            AverageMetrics(),
+            AverageBatchStatistics(),
+            SmoothExponentialDecayCallback(plan),
+            keep,
+        ],
+    ).history
+    figures = np.array([[entry["loss"], entry["accuracy"]] for entry in seen])
+    every = context.courier.call(lambda c: c.allgather(figures))
+    assert (every == every[0]).all()
+    assert history["loss"] == [entry["loss"] for entry in seen]
+    assert [entry["learning_rate"] for entry in seen] == pytest.approx([plan(3), plan(7)])
+    statistics = [v.numpy() for v in model.non_trainable_variables if "moving" in v.path]
+    assert len(statistics) == 2
+    assert same_everywhere(context, statistics)
+    # Their weights differ: an average by batches, not by ranks.
+    mean = average_figures({"loss": float(rank)}, float(1 + 2 * rank), context.courier)
+    assert mean["loss"] == pytest.approx(sum(r * (1 + 2 * r) for r in range(size)) / size**2)
+
+
+def check_bucket_size_is_measured_and_the_same_on_all_ranks(context: RankContext) -> None:
+    chosen = context.courier.call(lambda c: choose_bucket_bytes(c, 64 << 20))
+    assert chosen in CANDIDATES_BYTES
+    every = context.courier.call(lambda c: c.allgather(np.array([chosen])))
+    assert (every == chosen).all()
+    # A small model is not worth it: nothing is sent, so the other ranks need not take part.
+    if context.membership.rank == 0:
+        assert context.courier.call(lambda c: choose_bucket_bytes(c, 1 << 20)) == BUCKET_BYTES
+
+
 def check_model_fit_keeps_ranks_equal(context: RankContext) -> None:
     x, y = examples(96, 2)
     for executions in (1, 3):
@@ -158,9 +399,10 @@ def check_a_kept_gradient_is_not_changed_by_the_next_step(context: RankContext) 
     step = tf.function(stepper(model, optimizer), jit_compile=False)
     step(*examples(8, context.membership.rank))
     kept = [v.numpy().copy() for v in inner.kept]
-    (lines,) = optimizer._transfer._lines.values()
-    for line in lines:
-        line._buffer[:] = 1e9
+    (carriers,) = optimizer.exchange._carriers.values()
+    for carrier in carriers:
+        for slot in carrier.line._slots:
+            slot[:] = 1e9
     for before, variable in zip(kept, inner.kept, strict=True):
         assert (variable.numpy() == before).all()
 
