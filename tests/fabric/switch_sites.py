@@ -113,7 +113,7 @@ def meddle(monkeypatch, name: str, change) -> None:
                 return execute(line)
             return change(self, line, execute)
 
-    monkeypatch.setattr("fabric.twin.nxos.terminal.Cli", Meddled)
+    monkeypatch.setattr("fabric.twin.nxos.switch.Cli", Meddled)
     # A session that is kept from before has its own Cli already.
     close_switches()
 

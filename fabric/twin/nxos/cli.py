@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fabric.twin.nxos import filters
+from fabric.twin.cli import filters
+from fabric.twin.cli.grammar import Grammar, Match, RefusedError
+from fabric.twin.cli.values import Token, tokenize
 from fabric.twin.nxos.config import Config
-from fabric.twin.nxos.grammar import Grammar, Match, RefusedError
-from fabric.twin.nxos.values import Token, tokenize
 
 if TYPE_CHECKING:
     from fabric.twin.nxos.switch import EmulatedSwitch
@@ -80,6 +80,8 @@ def command(mode: str, *syntaxes: str) -> Callable[[Handler], Handler]:
 class Cli:
     """A command-line session. Without a switch it only loads configuration text."""
 
+    more = "--More--"
+
     def __init__(self, switch: EmulatedSwitch | None, config: Config | None = None) -> None:
         self._switch = switch
         self._config = config
@@ -113,6 +115,10 @@ class Cli:
         if mode == "config-if" and len(self.frame.target) > 1:
             mode = "config-if-range"
         return f"{self.config.hostname}({mode})# "
+
+    def end(self) -> None:
+        """Back to exec mode."""
+        self.stack.clear()
 
     def enter(self, mode: str, *target: str) -> None:
         """Go one mode deeper."""

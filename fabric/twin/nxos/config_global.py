@@ -6,10 +6,10 @@ emulator does not act on are kept as they would be printed.
 
 from __future__ import annotations
 
+from fabric.twin.cli.grammar import Match
+from fabric.twin.cli.values import compact
 from fabric.twin.nxos.cli import CONFIG, Cli, CliError, command
 from fabric.twin.nxos.config import Interface
-from fabric.twin.nxos.grammar import Match
-from fabric.twin.nxos.values import compact
 
 FEATURES = ("bfd", "bgp", "interface-vlan", "lacp", "lldp", "ospf", "pim", "scp-server", "udld")
 _FEATURE_CHOICES = " | ".join(FEATURES)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Literal, cast
 
+from fabric.twin.cli.grammar import Match
 from fabric.twin.nxos.cli import Cli, CliError, command
 from fabric.twin.nxos.config import DEFAULT_MTU, JUMBO_MTU, Interface
-from fabric.twin.nxos.grammar import Match
 from fabric.twin.nxos.policies import attach, is_ingress
 
 MODE = "config-if"

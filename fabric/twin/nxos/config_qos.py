@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, TypeVar, cast
 
+from fabric.twin.cli.grammar import Match
 from fabric.twin.nxos.cli import CONFIG, Cli, CliError, command
 from fabric.twin.nxos.config import (
     IN_CLASSES,
@@ -24,7 +25,6 @@ from fabric.twin.nxos.config import (
     QosClass,
     QosPolicy,
 )
-from fabric.twin.nxos.grammar import Match
 from fabric.twin.nxos.policies import attach, is_ingress
 
 Held = TypeVar("Held")

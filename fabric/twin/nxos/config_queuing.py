@@ -9,6 +9,7 @@ Syntax: Cisco Nexus 9000 NX-OS QoS configuration guide, release 10.5(x), chapter
 
 from __future__ import annotations
 
+from fabric.twin.cli.grammar import Match
 from fabric.twin.nxos.cli import CONFIG, Cli, CliError, command
 from fabric.twin.nxos.config import (
     IN_CLASSES,
@@ -19,7 +20,6 @@ from fabric.twin.nxos.config import (
     QueuingPolicy,
 )
 from fabric.twin.nxos.config_qos import forbid_built_in, remove_class, remove_policy
-from fabric.twin.nxos.grammar import Match
 
 MODE = "config-pmap-c-que"
 MIN_BUFFER_BYTES = 27456

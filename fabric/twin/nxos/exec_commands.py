@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import time
 
+from fabric.twin.cli.grammar import Match
+from fabric.twin.cli.store import Checkpoint
 from fabric.twin.nxos.cli import CONFIG, EXEC, Cli, CliError, command
-from fabric.twin.nxos.grammar import Match
 from fabric.twin.nxos.running import running_config
-from fabric.twin.nxos.store import Checkpoint
 
 MAX_CHECKPOINTS = 10
 _ROLLBACK = "rollback running-config checkpoint <name:word>"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from fabric.twin.cli.values import compact
 from fabric.twin.nxos.config import (
     DEFAULT_MTU,
     ClassMap,
@@ -20,7 +21,6 @@ from fabric.twin.nxos.config import (
     QosClass,
     QueuingClass,
 )
-from fabric.twin.nxos.values import compact
 
 VERSION = "10.5(2)"
 BIOS = "05.53"

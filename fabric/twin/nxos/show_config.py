@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 
+from fabric.twin.cli.grammar import Match
 from fabric.twin.nxos.cli import EXEC, Cli, CliError, command
 from fabric.twin.nxos.config import (
     NETWORK_QOS_DEFAULT,
@@ -17,7 +18,6 @@ from fabric.twin.nxos.config import (
     default_network_policy,
     default_queuing_policy,
 )
-from fabric.twin.nxos.grammar import Match
 from fabric.twin.nxos.running import (
     class_map_lines,
     interface_config,

@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
+from fabric.twin.cli.grammar import Match
 from fabric.twin.nxos.cli import EXEC, Cli, command
-from fabric.twin.nxos.grammar import Match
 from fabric.twin.nxos.running import interface_key
 from fabric.twin.nxos.switch_view import short_name
 

@@ -7,9 +7,9 @@ is the newer one, without a PG column.
 
 from __future__ import annotations
 
+from fabric.twin.cli.grammar import Match
 from fabric.twin.nxos.cli import EXEC, Cli, command
 from fabric.twin.nxos.config import GROUPS, IN_CLASSES, OUT_CLASSES
-from fabric.twin.nxos.grammar import Match
 from fabric.twin.nxos.running import interface_key
 
 GROUP_RULE = f"+{'-' * 61}+"

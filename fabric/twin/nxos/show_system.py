@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 
+from fabric.twin.cli.grammar import Match
 from fabric.twin.nxos.cli import EXEC, Cli, CliError, command
 from fabric.twin.nxos.config_global import FEATURES
-from fabric.twin.nxos.grammar import Match
 from fabric.twin.nxos.running import BIOS, VERSION, interface_key
 from fabric.twin.nxos.show_config import clock
 from fabric.twin.nxos.switch_view import short_name

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from fabric.counters import Counter
 from fabric.site import Site
 from fabric.topology import PortRef
+from fabric.twin.cli.store import CounterKey, Stored, read_stored, write_stored
+from fabric.twin.cli.terminal import serve
 from fabric.twin.nxos import commands
 from fabric.twin.nxos.base import base_config, empty_config
 from fabric.twin.nxos.breaks import BREAKS
-from fabric.twin.nxos.cli import CliError, load
+from fabric.twin.nxos.cli import Cli, CliError, load
 from fabric.twin.nxos.running import running_config
-from fabric.twin.nxos.store import CounterKey, Stored, read_stored, write_stored
-from fabric.twin.nxos.terminal import serve
 
 if TYPE_CHECKING:
     import asyncssh
@@ -87,7 +87,7 @@ class EmulatedSwitch:
 
     async def serve(self, process: asyncssh.SSHServerProcess[str]) -> None:
         """Carry one SSH session."""
-        await serve(self, process)
+        await serve(Cli(self), process, self.touch)
 
     def configured(self) -> None:
         """The running configuration may have changed."""

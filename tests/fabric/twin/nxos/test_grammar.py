@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.twin.nxos.grammar import Grammar, Match, RefusedError
-from fabric.twin.nxos.values import compact, dscps, interfaces, tokenize
+from fabric.twin.cli.grammar import Grammar, Match, RefusedError
+from fabric.twin.cli.values import compact, dscps, interfaces, tokenize
 
 
 def grammar(*syntaxes: str) -> Grammar[str]:

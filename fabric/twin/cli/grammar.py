@@ -2,8 +2,8 @@
 
 Commands are written in Cisco's own notation: ``word`` a keyword, ``[x]``
 optional, ``(a | b)`` alternatives, ``<name:type>`` a parameter (types in
-``values``), and ``{name: a | b}`` a choice of keywords whose choice is kept
-under a name.
+``values`` unless others are given), and ``{name: a | b}`` a choice of keywords
+whose choice is kept under a name.
 
 A keyword may be shortened as long as it stays unique at its place; an exact
 word always wins, and a keyword wins over a parameter. Errors point at the word
@@ -13,14 +13,15 @@ that cannot be, as NX-OS does.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar
 
-from fabric.twin.nxos.values import (
+from fabric.twin.cli.values import (
     AMBIGUOUS,
     INCOMPLETE,
     INVALID,
+    TYPES,
     Matcher,
     Token,
     Wrong,
@@ -118,13 +119,14 @@ class _State(Generic[Action]):
 class Grammar(Generic[Action]):
     """The commands of one mode, each with what is to be done for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, types: Mapping[str, Matcher] = TYPES) -> None:
         self._root: _Node[Action] = _Node()
+        self._types = types
 
     def add(self, syntax: str, action: Action) -> None:
         """Accept this command; ValueError where the notation is malformed."""
         tokens = _LEXER.findall(syntax)
-        node = _Compiler[Action](tokens).compile(_Node(accepts=[action]))
+        node = _Compiler[Action](tokens, self._types).compile(_Node(accepts=[action]))
         self._root.edges += node.edges
 
     def parse(self, tokens: Sequence[Token], end: int) -> tuple[Action, Match]:
@@ -266,8 +268,9 @@ def _items(tokens: Sequence[str]) -> list[_Item]:
 class _Compiler(Generic[Action]):
     """Recursive descent over the notation, building nodes back to front."""
 
-    def __init__(self, tokens: Sequence[str]) -> None:
+    def __init__(self, tokens: Sequence[str], types: Mapping[str, Matcher]) -> None:
         self.tokens = tokens
+        self.types = types
 
     def compile(self, accept: _Node[Action]) -> _Node[Action]:
         return self._link(_items(self.tokens), accept)
@@ -296,5 +299,5 @@ class _Compiler(Generic[Action]):
     def _edge(self, text: str) -> _Keyword | _Parameter:
         if text.startswith("<"):
             name, _, kind = text[1:-1].partition(":")
-            return _Parameter(name, kind, matcher_of(kind))
+            return _Parameter(name, kind, matcher_of(kind, self.types))
         return _Keyword(text)

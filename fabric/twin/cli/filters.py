@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from fabric.twin.nxos.grammar import RefusedError
-from fabric.twin.nxos.values import AMBIGUOUS, INCOMPLETE, INVALID
+from fabric.twin.cli.grammar import RefusedError
+from fabric.twin.cli.values import AMBIGUOUS, INCOMPLETE, INVALID
 
 Filter = Callable[[str], str]
 

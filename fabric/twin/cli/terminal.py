@@ -1,30 +1,62 @@
 """Carrying an SSH session of a switch: a shell with editing and paging, or commands.
 
 asyncssh's line editor does echo, cursor keys and history. ``?`` and TAB work at
-the end of the line; longer answers stop at ``--More--`` as NX-OS's do, where
-SPACE shows a page, RETURN a line, and ``q`` stops.
+the end of the line; longer answers stop at ``--More--`` (or the system's own
+word for it), where SPACE shows a page, RETURN a line, and ``q`` stops.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Protocol
 
 import asyncssh
 
-from fabric.twin.nxos.cli import Cli
-
-if TYPE_CHECKING:
-    from fabric.twin.nxos.switch import EmulatedSwitch
-
-MORE = "--More--"
-ERASE = "\r" + " " * len(MORE) + "\r"
 # Exit status of a one-shot command that the switch refused.
 REFUSED = 16
 
 
-async def serve(switch: EmulatedSwitch, process: asyncssh.SSHServerProcess[str]) -> None:
-    """Carry one session until it ends."""
-    cli = Cli(switch)
+class Reply(Protocol):
+    """What a line printed, and whether it was accepted."""
+
+    @property
+    def text(self) -> str:
+        """What was printed."""
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the line was taken."""
+
+
+class Session(Protocol):
+    """A command-line session that can be carried by a terminal.
+
+    ``length`` 0 never pauses; ``more`` is what a pause prints.
+    """
+
+    closed: bool
+    length: int
+    width: int
+    more: str
+
+    @property
+    def prompt(self) -> str:
+        """What stands before the line to be typed."""
+
+    def execute(self, line: str, *, interactive: bool = False) -> Reply:
+        """Carry out a line."""
+
+    def help(self, line: str) -> list[str]:
+        """What may come next."""
+
+    def end(self) -> None:
+        """Leave every configuration mode (control-Z)."""
+
+
+async def serve(
+    cli: Session, process: asyncssh.SSHServerProcess[str], done: Callable[[], None]
+) -> None:
+    """Carry one session until it ends; ``done`` is called then, however it ended."""
     try:
         if process.command is not None:
             answer = cli.execute(process.command)
@@ -39,10 +71,10 @@ async def serve(switch: EmulatedSwitch, process: asyncssh.SSHServerProcess[str])
     except (asyncssh.ConnectionLost, BrokenPipeError):
         return
     finally:
-        switch.touch()
+        done()
 
 
-async def _script(cli: Cli, process: asyncssh.SSHServerProcess[str]) -> None:
+async def _script(cli: Session, process: asyncssh.SSHServerProcess[str]) -> None:
     """Commands from a pipe: no prompt, no echo, no paging."""
     accepted = True
     async for line in process.stdin:
@@ -57,7 +89,7 @@ async def _script(cli: Cli, process: asyncssh.SSHServerProcess[str]) -> None:
 class _Shell:
     """An interactive session."""
 
-    def __init__(self, cli: Cli, process: asyncssh.SSHServerProcess[str]) -> None:
+    def __init__(self, cli: Session, process: asyncssh.SSHServerProcess[str]) -> None:
         self.cli = cli
         self.process = process
         self.channel: asyncssh.SSHLineEditorChannel = process.channel  # type: ignore[assignment]
@@ -111,9 +143,9 @@ class _Shell:
                 del lines[:room]
                 if not lines:
                     break
-                self.process.stdout.write(MORE)
+                self.process.stdout.write(self.cli.more)
                 key = await self._key()
-                self.process.stdout.write(ERASE)
+                self.process.stdout.write("\r" + " " * len(self.cli.more) + "\r")
                 if key in ("q", "Q", "\x03", ""):
                     break
                 room = 1 if key in ("\r", "\n") else page - 1
@@ -149,6 +181,6 @@ class _Shell:
         return line, len(line)
 
     def _control_z(self, _line: str, _position: int) -> tuple[str, int] | bool:
-        self.cli.stack.clear()
+        self.cli.end()
         self.process.stdout.write(f"^Z\n{self.cli.prompt}")
         return "", 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 INVALID = "% Invalid command at '^' marker."
@@ -219,7 +219,7 @@ TYPES: dict[str, Matcher] = {
 }
 
 
-def matcher_of(name: str) -> Matcher:
+def matcher_of(name: str, types: Mapping[str, Matcher] = TYPES) -> Matcher:
     """The type of this name, or the integer range ``A-B``."""
     bounds = re.fullmatch(r"(\d+)-(\d+)", name)
-    return number(int(bounds[1]), int(bounds[2])) if bounds else TYPES[name]
+    return number(int(bounds[1]), int(bounds[2])) if bounds else types[name]
