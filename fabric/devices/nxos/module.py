@@ -9,9 +9,9 @@ from fabric.devices.base import Capabilities, Change, Outputs, SafetyNet, Target
 from fabric.devices.nxos import counters
 from fabric.devices.nxos import read as reading
 from fabric.devices.nxos.change import change
-from fabric.devices.nxos.config import to_text
 from fabric.devices.nxos.normalise import normalise
 from fabric.devices.nxos.render import intended_sections
+from fabric.devices.sections import to_text
 from fabric.qos import DeviceQos
 
 _CAPABILITIES = {

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 
-from fabric.devices.nxos.config import Section
+from fabric.devices.sections import Section
 
 PREFIX = "PAISOAR-"
 MAX_NAME = 40  # of a class map or policy map

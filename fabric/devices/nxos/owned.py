@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from fabric.devices.nxos.config import Section, find
 from fabric.devices.nxos.names import PREFIX
 from fabric.devices.nxos.render import SHUTDOWN_MULTIPLIER, WATCHDOG_ON
+from fabric.devices.sections import Section, find
 
 _NETWORK_QOS = "service-policy type network-qos "
 _PORT_LINES = re.compile(

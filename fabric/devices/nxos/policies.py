@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fabric.devices.nxos.config import Section, find
 from fabric.devices.nxos.names import parse_dscps
 from fabric.devices.nxos.render import DEFAULT_MTU, KBYTES
+from fabric.devices.sections import Section, find
 from fabric.qos import (
     DSCP_COUNT,
     PRIORITY_COUNT,

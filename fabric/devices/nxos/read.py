@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Sequence
 
 from fabric.devices.base import Outputs, ReadError, Target
-from fabric.devices.nxos.config import Section, find, parse, sha256
 from fabric.devices.nxos.names import is_physical
 from fabric.devices.nxos.normalise import POLL_MS
 from fabric.devices.nxos.policies import NetworkQos, Policies
@@ -18,6 +17,7 @@ from fabric.devices.nxos.state import (
     parse_pfc,
     parse_version,
 )
+from fabric.devices.sections import Section, find, parse, sha256
 from fabric.qos import PRIORITY_COUNT, DeviceQos, Neighbor, PortQos, Watchdog
 
 RUNNING = "show running-config"

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from fabric.devices.nxos.config import Section
 from fabric.devices.nxos.names import DEFAULT_QUEUE, content_name, dscp_class_name, format_dscps
 from fabric.devices.nxos.normalise import POLL_MS, normalise, require_expressible
+from fabric.devices.sections import Section
 from fabric.qos import PRIORITY_COUNT, DeviceQos, Ecn, PortQos
 
 DEFAULT_MTU = 1500

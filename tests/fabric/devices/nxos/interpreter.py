@@ -8,7 +8,7 @@ each other on a port.
 
 from __future__ import annotations
 
-from fabric.devices.nxos.config import Section, find
+from fabric.devices.sections import Section, find
 
 SECTIONS = ("interface ", "policy-map ", "class-map ", "system qos", "class ")
 ONE_VALUE = (

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabric.devices.nxos import MODULE
-from fabric.devices.nxos.config import find, parse, to_text
+from fabric.devices.sections import find, parse, to_text
 from fabric.errors import DeviceError
 from fabric.qos import Watchdog
 from tests.fabric.devices.nxos.interpreter import apply, as_set

@@ -1,7 +1,6 @@
-"""A running configuration as a tree of lines.
+"""A running configuration as a tree of lines, for systems that nest by indentation.
 
-NX-OS nests by two spaces. Comments (``!``) are dropped, a banner is one line,
-whatever it contains.
+Comments (``!``) are dropped, a banner is one line, whatever it contains.
 """
 
 from __future__ import annotations
@@ -59,33 +58,34 @@ def parse(text: str) -> list[Section]:
 
 
 def _banner(first: str, lines: Iterator[str]) -> Iterator[str]:
-    """A banner's lines up to its delimiter, the character after its name."""
+    """A banner's lines up to its delimiter: the character after its name, or ``EOF`` (EOS)."""
     yield first
     words = first.split(maxsplit=2)
-    if len(words) < 3 or words[2][0] in words[2][1:]:
+    delimiter = words[2][0] if len(words) == 3 else "EOF"
+    if len(words) == 3 and delimiter in words[2][1:]:
         return
     for line in lines:
         yield line
-        if words[2][0] in line:
+        if delimiter in line:
             return
 
 
-def to_lines(sections: Iterable[Section], depth: int = 0) -> Iterator[str]:
-    """The lines of these sections, as ``show running-config`` indents them."""
+def to_lines(sections: Iterable[Section], depth: int = 0, indent: str = "  ") -> Iterator[str]:
+    """The lines of these sections, each level indented by ``indent``."""
     for section in sections:
-        yield "  " * depth + section.text
-        yield from to_lines(section.children, depth + 1)
+        yield indent * depth + section.text
+        yield from to_lines(section.children, depth + 1, indent)
 
 
-def to_text(sections: Sequence[Section]) -> str:
+def to_text(sections: Sequence[Section], indent: str = "  ") -> str:
     """The text of these sections; empty for none."""
-    return "".join(f"{line}\n" for line in to_lines(sections))
+    return "".join(f"{line}\n" for line in to_lines(sections, indent=indent))
 
 
 def without_comments(text: str) -> str:
     """The text without comment and empty lines: what two configurations differ in.
 
-    Times and the command that was typed are comments on NX-OS.
+    Times and the command that was typed are comments.
     """
     lines = (line.rstrip() for line in text.splitlines())
     return "\n".join(line for line in lines if line and not line.startswith("!"))
