@@ -8,41 +8,21 @@ parsed is answered with a caret under the offending word.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from fabric.twin.cli import filters
-from fabric.twin.cli.grammar import Grammar, Match, RefusedError
-from fabric.twin.cli.values import Token, tokenize
+from fabric.twin.cli.grammar import RefusedError
+from fabric.twin.cli.modal import Answer, CliError, Commands, Frame, ModalCli
+from fabric.twin.cli.values import Token
 from fabric.twin.nxos.config import Config
 
 if TYPE_CHECKING:
     from fabric.twin.nxos.switch import EmulatedSwitch
 
+__all__ = ["CONFIG", "EXEC", "Answer", "Cli", "CliError", "command", "load"]
+
 EXEC = "exec"
 CONFIG = "config"
-
-
-class CliError(Exception):
-    """A command that parses and still cannot be; printed as ``ERROR: ...``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """A configuration mode and what it configures."""
-
-    mode: str
-    target: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a line printed, and whether it was accepted."""
-
-    text: str = ""
-    accepted: bool = True
-
 
 # Whether what a mode configures is still there: another session may have removed it.
 _ALIVE: dict[str, Callable[[Config, tuple[str, ...]], bool]] = {
@@ -60,35 +40,18 @@ _ALIVE: dict[str, Callable[[Config, tuple[str, ...]], bool]] = {
     ),
 }
 
-Handler = Callable[["Cli", Match], str | None]
-
-GRAMMARS: dict[str, Grammar[Handler]] = {}
+command = Commands()
 
 
-def command(mode: str, *syntaxes: str) -> Callable[[Handler], Handler]:
-    """Register a handler for these commands of a mode."""
-
-    def register(handler: Handler) -> Handler:
-        grammar = GRAMMARS.setdefault(mode, Grammar())
-        for syntax in syntaxes:
-            grammar.add(syntax, handler)
-        return handler
-
-    return register
-
-
-class Cli:
+class Cli(ModalCli):
     """A command-line session. Without a switch it only loads configuration text."""
 
-    more = "--More--"
+    commands = command
 
     def __init__(self, switch: EmulatedSwitch | None, config: Config | None = None) -> None:
+        super().__init__()
         self._switch = switch
         self._config = config
-        self.stack: list[Frame] = []
-        self.closed = False
-        self.length = 24
-        self.width = 80
 
     @property
     def switch(self) -> EmulatedSwitch:
@@ -102,11 +65,6 @@ class Cli:
         return self.switch.config if self._config is None else self._config
 
     @property
-    def frame(self) -> Frame:
-        """The current configuration mode; only while there is one."""
-        return self.stack[-1]
-
-    @property
     def prompt(self) -> str:
         """``leaf1(config-if)# ``, as NX-OS prints it."""
         if not self.stack:
@@ -116,91 +74,35 @@ class Cli:
             mode = "config-if-range"
         return f"{self.config.hostname}({mode})# "
 
-    def end(self) -> None:
-        """Back to exec mode."""
-        self.stack.clear()
+    @property
+    def everywhere(self) -> tuple[str, ...]:
+        """Exec commands, except while a configuration is loaded."""
+        return () if self._switch is None else (EXEC,)
 
-    def enter(self, mode: str, *target: str) -> None:
-        """Go one mode deeper."""
-        self.stack.append(Frame(mode, target))
+    def parts(self, line: str) -> Sequence[str]:
+        """Several commands may stand in one line."""
+        return line.split(" ; ")
 
-    def execute(self, line: str, *, interactive: bool = False) -> Answer:
-        """Carry out a line; the caret is shifted by the prompt where there is one."""
-        texts: list[str] = []
-        accepted = True
-        for part in line.replace("\t", " ").split(" ; "):
-            offset = len(self.prompt) if interactive else 0
-            answer = self._execute_one(part.rstrip(), offset)
-            accepted = accepted and answer.accepted
-            if answer.text:
-                texts.append(answer.text.rstrip("\n") + "\n")
-            if self.closed:
-                break
-        return Answer("".join(texts), accepted)
+    def refusal(self, error: RefusedError, tokens: Sequence[Token], offset: int) -> str:  # noqa: ARG002
+        """A caret under the offending word; it is shifted by the prompt."""
+        return f"{' ' * (offset + error.column)}^\n{error.message}"
 
-    def _execute_one(self, line: str, offset: int) -> Answer:
-        if not line.strip() or line.lstrip().startswith("!"):
-            return Answer()
-        try:
-            return self._run(line)
-        except RefusedError as error:
-            return Answer(f"{' ' * (offset + error.column)}^\n{error.message}", accepted=False)
-        except CliError as error:
-            return Answer(f"ERROR: {error}", accepted=False)
+    def complaint(self, error: CliError) -> str:
+        """``ERROR: ...``."""
+        return f"ERROR: {error}"
 
-    def _run(self, line: str) -> Answer:
-        pipes: tuple[filters.Filter, ...] = ()
-        if "|" in line and "show".startswith(line.split(maxsplit=1)[0].lower()[:4]):
-            line, pipes = filters.split(line)
-        self._leave_removed()
-        tokens = tokenize(line)
-        handler, match, depth = self._parse(tokens, len(line))
-        if depth is not None:
-            del self.stack[depth:]
-        text = handler(self, match) or ""
-        if depth is not None and self._switch is not None:
+    def configured(self) -> None:
+        """Tell the switch, where there is one."""
+        if self._switch is not None:
             self._switch.configured()
-        for pipe in pipes:
-            text = pipe(text)
-        return Answer(text)
 
-    def _leave_removed(self) -> None:
+    def before(self) -> None:
+        """Leave the modes of what another session has removed."""
         for depth, frame in enumerate(self.stack):
             alive = _ALIVE.get(frame.mode)
             if alive is not None and not alive(self.config, frame.target):
                 del self.stack[depth:]
                 return
-
-    def _parse(self, tokens: list[Token], end: int) -> tuple[Handler, Match, int | None]:
-        """The handler, its match, and the stack depth of its mode (None for exec)."""
-        refused: RefusedError | None = None
-        for depth in range(len(self.stack), 0, -1):
-            try:
-                handler, match = GRAMMARS[self.stack[depth - 1].mode].parse(tokens, end)
-            except RefusedError as error:
-                if refused is None or error.column > refused.column:
-                    refused = error
-            else:
-                return handler, match, depth
-        if self._switch is not None:
-            try:
-                handler, match = GRAMMARS[EXEC].parse(tokens, end)
-            except RefusedError as error:
-                if refused is None or error.column > refused.column:
-                    refused = error
-            else:
-                return handler, match, None
-        assert refused is not None
-        raise refused
-
-    def help(self, line: str) -> list[str]:
-        """What may come next, for ``?`` and TAB."""
-        partial = "" if not line or line.endswith(" ") else line.rsplit(maxsplit=1)[-1]
-        tokens = tokenize(line[: len(line) - len(partial)])
-        found: set[str] = set()
-        for mode in [frame.mode for frame in self.stack] + [EXEC]:
-            found.update(GRAMMARS[mode].completions(tokens, partial))
-        return sorted(found)
 
 
 def load(text: str, config: Config) -> Config:
