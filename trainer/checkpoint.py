@@ -1,10 +1,13 @@
 """Checkpoints: folders that are there completely or not at all.
 
-A checkpoint of epoch 7 is ``epoch-00007/``::
+A checkpoint after 7 epochs is ``epoch-00007/``, one 40 steps later
+``epoch-00007-step-0000040/``::
 
     model.weights.h5   Keras' own format: model.load_weights reads it anywhere
     optimizer.npz      the optimizer's variables in their order
-    meta.json          epoch, step, plan, gate pass, SHA-256 of the two files
+    meta.json          epoch, step, plan, gate pass, SHA-256 of the two files,
+                       bucket size, the sums of the figures of the epoch so far,
+                       the counters of random layers, which Keras' format leaves out
 
 It is written under another name, synced, and renamed: a full disk or a kill
 leaves the earlier checkpoints as they were.
@@ -27,16 +30,27 @@ from fabric.errors import InputError, ToolError
 
 FORMAT = "paisoar/checkpoint/v1"
 KEEP = 3
-_NAME = re.compile(r"epoch-(\d{5})")
+_NAME = re.compile(r"epoch-(\d{5})(-step-(\d{7}))?")
 _WEIGHTS, _OPTIMIZER, _META = "model.weights.h5", "optimizer.npz", "meta.json"
 
 
 @dataclass(frozen=True)
 class Position:
-    """Where a job stands: epochs done, optimizer steps done."""
+    """Where a job stands: whole epochs done, steps done in all and in the epoch that runs.
+
+    ``sums`` are of loss and accuracy over the epoch's steps and all ranks so far.
+    """
 
     epoch: int
     step: int
+    step_in_epoch: int = 0
+    sums: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def name(self) -> str:
+        """The folder's name; names sort as positions do."""
+        within = f"-step-{self.step_in_epoch:07d}" if self.step_in_epoch else ""
+        return f"epoch-{self.epoch:05d}{within}"
 
 
 def save_checkpoint(
@@ -47,13 +61,14 @@ def save_checkpoint(
     *,
     plan: dict[str, Any],
     gate_pass: dict[str, Any] | None,
+    bucket_bytes: int = 0,
 ) -> Path:
     """Write a checkpoint and return its folder; keeps the last few, removes older ones.
 
     ToolError, with everything earlier still in place, when it cannot be written.
     """
-    final = folder / f"epoch-{position.epoch:05d}"
-    partial = folder / f".partial-{position.epoch:05d}"
+    final = folder / position.name
+    partial = folder / f".partial-{position.name}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(partial, ignore_errors=True)
@@ -67,6 +82,10 @@ def save_checkpoint(
             "format": FORMAT,
             "epoch": position.epoch,
             "step": position.step,
+            "step_in_epoch": position.step_in_epoch,
+            "sums": position.sums,
+            "bucket_bytes": bucket_bytes,
+            "random_counters": [int(state.numpy()[1]) for state in random_states(model)],
             "plan": plan,
             "gate_pass": gate_pass,
             "sha256": {name: _sha256(partial / name) for name in (_WEIGHTS, _OPTIMIZER)},
@@ -79,10 +98,11 @@ def save_checkpoint(
             shutil.rmtree(final)
         partial.rename(final)
         _sync(folder)
-    except OSError as error:
+    # h5py makes a RuntimeError of some of the system's errors.
+    except (OSError, RuntimeError) as error:
         shutil.rmtree(partial, ignore_errors=True)
         raise ToolError(
-            f"cannot write the checkpoint {final}: {error.strerror or error}",
+            f"cannot write the checkpoint {final}: {getattr(error, 'strerror', '') or error}",
             advice="Earlier checkpoints are intact: make room and resume.",
         ) from error
     for old in _all(folder)[:-KEEP]:
@@ -114,12 +134,12 @@ def read_meta(checkpoint: Path) -> dict[str, Any]:
 
 
 def check_plan(checkpoint: Path, plan: dict[str, Any]) -> None:
-    """InputError unless the job continues what was saved; only ``epochs`` may differ."""
+    """InputError unless the job continues what was saved; it may be longer or shorter."""
     saved = read_meta(checkpoint)["plan"]
     differing = [
         f"{key} {saved.get(key)} (now {plan.get(key)})"
         for key in sorted(saved.keys() | plan.keys())
-        if key != "epochs" and saved.get(key) != plan.get(key)
+        if key not in {"epochs", "steps"} and saved.get(key) != plan.get(key)
     ]
     if differing:
         raise InputError(
@@ -154,7 +174,20 @@ def load_checkpoint(checkpoint: Path, model: Any, optimizer: Any) -> Position:  
         )
     for variable, value in zip(optimizer.variables, values, strict=True):
         variable.assign(value)
-    return Position(int(meta["epoch"]), int(meta["step"]))
+    for state, counter in zip(random_states(model), meta.get("random_counters", ()), strict=False):
+        state.assign(np.array([state.numpy()[0], counter]))
+    loss, accuracy = meta.get("sums", (0.0, 0.0))
+    return Position(
+        int(meta["epoch"]),
+        int(meta["step"]),
+        int(meta.get("step_in_epoch", 0)),
+        (float(loss), float(accuracy)),
+    )
+
+
+def random_states(model: Any) -> list[Any]:  # noqa: ANN401
+    """The states (seed, counter) of a Keras model's random layers, in their order."""
+    return [v for v in model.variables if v.path.endswith("seed_generator_state")]
 
 
 def _all(folder: Path) -> list[Path]:

@@ -14,8 +14,9 @@ from trainer.checkpoint import check_plan, latest_checkpoint
 from trainer.collective.communicator import TRANSPORTS, TransportName
 from trainer.collective.rendezvous import SlowRank
 from trainer.orders import JobOrders
-from trainer.spec import EpochRecord, Progress, TrainingPlan
+from trainer.spec import EpochRecord, Progress, TrainingPlan, check_data
 from trainer.supervise import run_ranks
+from trainer.timeline import write_trace
 from validation.gate import GatePass
 
 __all__ = ["EpochRecord", "JobSpec", "Progress", "TrainResult", "TrainingPlan", "train"]
@@ -30,9 +31,11 @@ class JobSpec:
     """A job for :func:`trainer.launch.train`.
 
     ``gate_pass`` proves that the certificate gate has admitted it.
-    ``checkpoint_folder`` gets a checkpoint after every epoch; with ``resume``
-    training goes on from the latest one there. ``patience_s`` is how long
-    ranks wait for one that does not come.
+    ``checkpoint_folder`` gets a checkpoint after every epoch, and every
+    ``checkpoint_every`` steps where that is not 0; with ``resume`` training
+    goes on from the latest one there. ``patience_s`` is how long ranks wait
+    for one that does not come. ``timeline`` is a file for a Chrome trace of
+    compute and communication of every rank.
     """
 
     gate_pass: GatePass
@@ -42,6 +45,8 @@ class JobSpec:
     resume: bool = False
     patience_s: float = 60.0
     check_every: int = 100
+    checkpoint_every: int = 0
+    timeline: Path | None = None
 
     def __post_init__(self) -> None:
         """InputError, with the key, for what cannot work; the plan has checked itself."""
@@ -53,6 +58,13 @@ class JobSpec:
             )
         if self.resume and self.checkpoint_folder is None:
             raise InputError("resuming needs a checkpoint folder", key="checkpoint_folder")
+        if self.checkpoint_every % self.plan.accumulate:
+            raise InputError(
+                f"a checkpoint every {self.checkpoint_every} steps would fall between "
+                f"{self.plan.accumulate} accumulated ones",
+                key="checkpoint_every",
+                advice="Give a multiple of it.",
+            )
 
 
 @dataclass(frozen=True)
@@ -76,6 +88,8 @@ class TrainResult:
     ranks: int
     resumed_after_epoch: int
     gate_pass: GatePass
+    resumed_after_step: int = 0
+    bucket_bytes: int = 0
 
 
 def train(job: JobSpec, on_event: Callable[[Progress], None] | None = None) -> TrainResult:
@@ -102,31 +116,51 @@ def plain(gate_pass: GatePass) -> dict[str, Any]:
 def _train(job: JobSpec, on_event: Callable[[Progress], None] | None) -> TrainResult:
     began = time.monotonic()
     plan = job.plan
+    check_data(plan.data)
     if job.resume and job.checkpoint_folder is not None:
         check_plan(latest_checkpoint(job.checkpoint_folder), asdict(plan))
     orders = JobOrders(
-        plan, job.checkpoint_folder, job.resume, job.check_every, plain(job.gate_pass)
+        plan,
+        job.checkpoint_folder,
+        job.resume,
+        job.check_every,
+        plain(job.gate_pass),
+        job.checkpoint_every,
+        job.timeline is not None,
     )
+    spans: dict[int, list[Any]] = {}
 
     def tell(progress: Progress) -> None:
         if on_event:
             on_event(progress)
+
+    def take(rank: int, value: dict[str, Any]) -> None:
+        if "timeline" in value:
+            spans.setdefault(rank, []).extend(value["timeline"])
+        else:
+            tell(Progress(**value))
 
     def tell_slow(slow: SlowRank) -> None:
         message = f"{slow.who} keeps the others waiting for {slow.seconds:.1f} s, at {slow.doing}"
         tell(Progress("slow", slow.who.rank, message=message))
 
     tell(Progress("start", -1, message=f"starting {plan.ranks} ranks"))
-    outcome = run_ranks(
-        PROGRAM,
-        orders.payload(),
-        ranks=plan.ranks,
-        transport=job.transport,
-        patience_s=job.patience_s,
-        on_event=lambda _, value: tell(Progress(**value)),
-        on_slow=tell_slow,
-        hidden=NOT_NEEDED,
-    )
+    try:
+        outcome = run_ranks(
+            PROGRAM,
+            orders.payload(),
+            ranks=plan.ranks,
+            transport=job.transport,
+            patience_s=job.patience_s,
+            on_event=take,
+            on_slow=tell_slow,
+            hidden=NOT_NEEDED,
+            timeline=job.timeline is not None,
+        )
+    finally:
+        # Also of a job that failed: then it is wanted most.
+        if job.timeline is not None:
+            write_trace(job.timeline, spans)
     for rank, lines in enumerate(outcome.printed):
         for line in lines:
             tell(Progress("note", rank, message=line))
@@ -145,5 +179,7 @@ def _train(job: JobSpec, on_event: Callable[[Progress], None] | None) -> TrainRe
         transport=first["transport"],
         ranks=plan.ranks,
         resumed_after_epoch=first["resumed_after_epoch"],
+        resumed_after_step=first["resumed_after_step"],
+        bucket_bytes=first["bucket_bytes"],
         gate_pass=job.gate_pass,
     )

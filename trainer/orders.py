@@ -11,13 +11,18 @@ from trainer.spec import LearningRate, TrainingPlan
 
 @dataclass(frozen=True)
 class JobOrders:
-    """The same for every rank. ``gate_pass``, as plain values, goes into checkpoints."""
+    """The same for every rank. ``gate_pass``, as plain values, goes into checkpoints.
+
+    ``checkpoint_every`` counts steps; 0: at the end of each epoch.
+    """
 
     plan: TrainingPlan
     checkpoint_folder: Path | None
     resume: bool
     check_every: int
     gate_pass: dict[str, Any] | None
+    checkpoint_every: int = 0
+    timeline: bool = False
 
     def payload(self) -> dict[str, Any]:
         """As JSON."""
@@ -36,4 +41,6 @@ class JobOrders:
             payload["resume"],
             payload["check_every"],
             payload["gate_pass"],
+            payload.get("checkpoint_every", 0),
+            payload.get("timeline", False),
         )

@@ -2,7 +2,8 @@
 
 It joins the job, connects to its neighbours, runs the program it was told to,
 and sends the result back. It ends with the launcher: the kernel kills it
-(PR_SET_PDEATHSIG) should the launcher die first.
+(PR_SET_PDEATHSIG) should the launcher on the same host die first; on another
+host it ends, with all that it has started, when its standard input closes.
 """
 
 from __future__ import annotations
@@ -14,15 +15,18 @@ import json
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fabric.errors import PaisoarError, PeerError
+from trainer import timeline
 from trainer.collective.communicator import Communicator, TransportName, connect
 from trainer.collective.courier import Courier, set_current
 from trainer.collective.membership import Membership
+from trainer.timeline import TracedCourier
 
 _PR_SET_PDEATHSIG = 1
 # Loading TensorFlow's library holds the interpreter's lock, and heartbeats with it.
@@ -38,6 +42,8 @@ class Orders:
     front of ``sys.path``. ``hidden`` are libraries that look absent while the
     program is being imported: Keras loads matplotlib, pandas, scikit-learn and
     SciPy only to offer them, which is 40% of the time to import TensorFlow.
+    ``timeline`` records spans (see :mod:`trainer.timeline`). ``speaks`` prints
+    why the rank failed: nobody else here would.
     """
 
     program: str
@@ -48,10 +54,12 @@ class Orders:
     size: int
     transport: TransportName
     patience_s: float
-    launcher_pid: int
+    launcher_pid: int  # 0: on another host
     threads: int
     path: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
+    timeline: bool = False
+    speaks: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,21 +89,36 @@ def _absent(names: Sequence[str]) -> Iterator[None]:
                 sys.modules.pop(name, None)
 
 
+def _end_with_input() -> None:
+    """End this process and its children when the launcher's SSH session is gone."""
+    while sys.stdin.buffer.read(1 << 12):
+        pass
+    with contextlib.suppress(PermissionError, ProcessLookupError):
+        if os.getpgrp() == os.getpid():
+            os.killpg(0, signal.SIGKILL)
+    os._exit(PeerError.exit_code)
+
+
 def main() -> int:
     """Run one rank to its end; returns the exit code."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    document = json.load(sys.stdin)
+    document = json.loads(sys.stdin.readline())
     document["address"] = tuple(document["address"])
     orders = Orders(**document)
-    if os.getppid() != orders.launcher_pid:
-        return PeerError.exit_code
+    if orders.launcher_pid:
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != orders.launcher_pid:
+            return PeerError.exit_code
+    else:
+        threading.Thread(target=_end_with_input, name="watch", daemon=True).start()
     sys.path[:0] = orders.path
     membership = Membership(
         orders.address, orders.token, orders.rank, orders.size, patience_s=orders.patience_s
     )
     try:
         communicator = connect(membership, orders.transport)
-        courier = Courier(communicator)
+        if orders.timeline:
+            timeline.start()
+        courier = (TracedCourier if orders.timeline else Courier)(communicator)
         set_current(courier)
         with membership.silence(_IMPORT_SILENCE_S), _absent(orders.hidden):
             module, _, name = orders.program.partition(":")
@@ -107,6 +130,8 @@ def main() -> int:
     except BaseException as error:
         if not isinstance(error, PaisoarError):
             traceback.print_exc()
+        elif orders.speaks:
+            print(error, file=sys.stderr)
         membership.fail(error)
         return error.exit_code if isinstance(error, PaisoarError) else 1
     membership.leave()

@@ -1,8 +1,10 @@
-"""Starts the ranks of a job as processes on this host, watches them, and ends them.
+"""Starts the ranks of a job, watches them, and ends them.
 
 Whatever happens (a rank dies or stops, the launcher is interrupted), no
 process is left: ranks run in sessions of their own, are killed on the way
-out, and are killed by the kernel should the launcher itself be killed.
+out, and end themselves should the launcher be killed: on this host by the
+kernel (PR_SET_PDEATHSIG), on others because their standard input closes with
+the SSH session.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import json
 import os
 import queue
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -22,7 +25,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from fabric.errors import InputError, PaisoarError
+from fabric.errors import InputError, PaisoarError, PeerError
 from trainer.collective.communicator import TransportName
 from trainer.collective.errors import LostPeerError, MismatchError, WeightsDifferError
 from trainer.collective.rendezvous import Rendezvous, SlowRank, check_size
@@ -36,10 +39,47 @@ _STOPPED_S = 2.0
 _LAST_WORDS_S = 4.0
 _EXPLAIN_S = 0.5
 _TAIL_LINES = 12
+_VMSTAT = Path("/proc/vmstat")
 # What TensorFlow writes before its own log level is in force, and on hosts without a GPU.
 _NOISE = re.compile(
     r"^(WARNING: All log messages before absl|[IW]\d{4} |E\d{4} .*failed call to cuInit)"
 )
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a rank runs, if not as a plain process of this host.
+
+    ``command`` reaches the host and runs the one argument that is appended to
+    it in a shell there (``ssh ... HOST``); ``python`` is the interpreter
+    there. ``launched`` False: a scheduler has started this rank, we only wait
+    for it.
+    """
+
+    name: str = ""
+    command: tuple[str, ...] = ()
+    python: str = sys.executable
+    launched: bool = True
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Where the ranks of a job meet; port 0 and no token: chosen here.
+
+    ``announce`` is told address and token before the first rank is started.
+    ``silent_after_s`` is how long a rank may say nothing before it is lost.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    token: str = ""
+    silent_after_s: float = 15.0
+    join_within_s: float = 60.0
+    announce: Callable[[tuple[str, int], str], None] | None = None
+
+
+_HERE = Place()
+_ANYWHERE = Meeting()
 
 
 @dataclass
@@ -47,7 +87,9 @@ class _Process:
     rank: int
     popen: subprocess.Popen[bytes]
     log: IO[bytes]
+    here: bool = True
     stopped_since: float | None = None
+    ooms: int = 0
 
     def lines(self) -> list[str]:
         """What it wrote to standard output and error, without TensorFlow's noise."""
@@ -75,20 +117,26 @@ def run_ranks(
     on_slow: Callable[[SlowRank], None] | None = None,
     path: Sequence[Path] = (),
     hidden: Sequence[str] = (),
+    timeline: bool = False,
+    places: Sequence[Place] | None = None,
+    meeting: Meeting = _ANYWHERE,
 ) -> Outcome:
     """Run ``module:function`` on so many ranks and return what each gave.
 
-    ``path`` and ``hidden`` as in :class:`~trainer.rank.Orders`.
+    ``path`` and ``hidden`` as in :class:`~trainer.rank.Orders`; ``places`` has
+    one entry a rank, all ranks are processes of this host where it is None.
     ``on_event`` and ``on_slow`` are called in this thread. PeerError, once
     every process is gone, when a rank failed: which, why, and what the others
     said.
     """
     check_size(ranks)
+    places = places or [_HERE] * ranks
     news: queue.SimpleQueue[tuple[int, Any] | SlowRank] = queue.SimpleQueue()
     processes: list[_Process] = []
 
     def explain(rank: int) -> str:
-        return _explain(processes[rank].popen)
+        process = next((p for p in processes if p.rank == rank), None)
+        return _explain(process) if process else "ended: its connection closed"
 
     def tell() -> None:
         while not news.empty():
@@ -99,7 +147,7 @@ def run_ranks(
             elif on_event:
                 on_event(*item)
 
-    token = new_token()
+    token = meeting.token or new_token()
     with contextlib.ExitStack() as stack:
         rendezvous = stack.enter_context(
             Rendezvous(
@@ -108,10 +156,18 @@ def run_ranks(
                 on_event=lambda rank, value: news.put((rank, value)),
                 on_slow=news.put,
                 explain=explain,
+                host=meeting.host,
+                port=meeting.port,
+                silent_after_s=meeting.silent_after_s,
+                join_within_s=meeting.join_within_s,
             )
         )
         stack.callback(_end, processes)
-        for rank in range(ranks):
+        if meeting.announce:
+            meeting.announce(rendezvous.address, token)
+        for rank, place in enumerate(places):
+            if not place.launched:
+                continue
             orders = Orders(
                 program=program,
                 payload=payload,
@@ -121,13 +177,14 @@ def run_ranks(
                 size=ranks,
                 transport=transport,
                 patience_s=patience_s,
-                launcher_pid=os.getpid(),
-                threads=max(1, len(os.sched_getaffinity(0)) // ranks),
+                launcher_pid=0 if place.command else os.getpid(),
+                threads=threads_for(sum(other.name == place.name for other in places)),
                 path=tuple(str(folder) for folder in path),
                 hidden=tuple(hidden),
+                timeline=timeline,
             )
-            processes.append(_start(orders))
-        while any(process.popen.poll() is None for process in processes):
+            processes.append(start(orders, place))
+        while len(rendezvous.results) < ranks or any(p.popen.poll() is None for p in processes):
             tell()
             if rendezvous.failure is not None:
                 break
@@ -136,20 +193,41 @@ def run_ranks(
         _watch(processes, rendezvous)
         if rendezvous.failure is not None:
             culprit = rendezvous.failure.culprit
-            _last_words([p for p in processes if culprit is None or p.rank != culprit.rank])
+            others = set(range(ranks)) - ({culprit.rank} if culprit else set())
+            _last_words(
+                [p for p in processes if p.rank in others],
+                lambda: others <= rendezvous.reports.keys(),
+            )
         tell()
         if rendezvous.failure is not None:
-            raise _error(rendezvous, processes)
+            raise _error(rendezvous, processes, ranks)
         return Outcome(
             tuple(rendezvous.results[rank] for rank in range(ranks)),
             tuple(tuple(process.lines()) for process in processes),
         )
 
 
-def _start(orders: Orders) -> _Process:
+def run_one(orders: Orders) -> None:
+    """Run one rank of a job that another process launches; PeerError with its last lines."""
+    process = start(orders, _HERE)
+    try:
+        process.popen.wait()
+        if process.popen.returncode:
+            lines = "".join(f"\n  {line}" for line in process.lines()[-_TAIL_LINES:])
+            raise PeerError(f"rank {orders.rank} {_explain(process)}:{lines}")
+    finally:
+        _end([process])
+
+
+def threads_for(ranks_here: int) -> int:
+    """The share of this host's cores of one of so many ranks on it."""
+    return max(1, len(os.sched_getaffinity(0)) // max(1, ranks_here))
+
+
+def start(orders: Orders, place: Place) -> _Process:
+    """Start a rank's process and give it its orders."""
     threads = str(orders.threads)
-    environment = {
-        **os.environ,
+    wanted = {
         "TF_CPP_MIN_LOG_LEVEL": os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"),
         "TF_FORCE_GPU_ALLOW_GROWTH": "true",
         "TF_NUM_INTRAOP_THREADS": threads,
@@ -160,20 +238,27 @@ def _start(orders: Orders) -> _Process:
         "NUMBA_NUM_THREADS": threads,
         "PYTHONUNBUFFERED": "1",
     }
+    # -P: what lies in the user's folder is no module of ours.
+    command = [place.python, "-P", "-m", "trainer.rank"]
+    if place.command:
+        there = shlex.join(["env", *(f"{k}={v}" for k, v in wanted.items()), *command])
+        command = [*place.command, f"exec {there}"]
     log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
     popen = subprocess.Popen(
-        # -P: what lies in the user's folder is no module of ours.
-        [sys.executable, "-P", "-m", "trainer.rank"],
+        command,
         stdin=subprocess.PIPE,
         stdout=log,
         stderr=log,
-        env=environment,
+        env={**os.environ, **wanted},
         start_new_session=True,
     )
     assert popen.stdin is not None
-    with contextlib.suppress(BrokenPipeError), popen.stdin as stdin:
-        stdin.write(json.dumps(asdict(orders)).encode())
-    return _Process(orders.rank, popen, log)
+    with contextlib.suppress(BrokenPipeError):
+        popen.stdin.write(json.dumps(asdict(orders)).encode() + b"\n")
+        popen.stdin.flush()
+        if not place.command:
+            popen.stdin.close()
+    return _Process(orders.rank, popen, log, not place.command, ooms=_ooms())
 
 
 def _watch(processes: Sequence[_Process], rendezvous: Rendezvous) -> None:
@@ -182,9 +267,9 @@ def _watch(processes: Sequence[_Process], rendezvous: Rendezvous) -> None:
         code = process.popen.poll()
         if code is not None:
             if process.rank not in rendezvous.results:
-                rendezvous.abort(process.rank, _explain(process.popen))
+                rendezvous.abort(process.rank, _explain(process))
             continue
-        if _state(process.popen.pid) not in {"T", "t"}:
+        if not process.here or _state(process.popen.pid) not in {"T", "t"}:
             process.stopped_since = None
             continue
         process.stopped_since = process.stopped_since or time.monotonic()
@@ -201,18 +286,32 @@ def _state(pid: int) -> str:
         return ""
 
 
-def _explain(popen: subprocess.Popen[bytes]) -> str:
+def _explain(process: _Process) -> str:
     with contextlib.suppress(subprocess.TimeoutExpired):
-        code = popen.wait(_EXPLAIN_S)
+        code = process.popen.wait(_EXPLAIN_S)
+        if not process.here:
+            return f"ended: its SSH session closed with exit code {code}"
         if code < 0:
-            return f"was killed by signal {-code} ({signal.Signals(-code).name})"
+            memory = code == -signal.SIGKILL and _ooms() > process.ooms
+            why = ", out of memory" if memory else ""
+            return f"was killed by signal {-code} ({signal.Signals(-code).name}){why}"
         return f"ended with exit code {code}"
     return "closed its connection"
 
 
-def _last_words(processes: Sequence[_Process]) -> None:
+def _ooms() -> int:
+    """How many processes the kernel has killed for want of memory, on this host."""
+    with contextlib.suppress(OSError):
+        for line in _VMSTAT.read_text().splitlines():
+            name, _, count = line.partition(" ")
+            if name == "oom_kill":
+                return int(count)
+    return 0
+
+
+def _last_words(processes: Sequence[_Process], all_said: Callable[[], bool]) -> None:
     deadline = time.monotonic() + _LAST_WORDS_S
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline and not all_said():
         running = [p for p in processes if p.popen.poll() is None]
         # One that is stopped says nothing more.
         if not any(_state(p.popen.pid) not in {"T", "t"} for p in running):
@@ -222,6 +321,10 @@ def _last_words(processes: Sequence[_Process]) -> None:
 
 def _end(processes: Sequence[_Process]) -> None:
     for process in processes:
+        if process.popen.stdin is not None:
+            # On another host this is what ends the rank.
+            with contextlib.suppress(OSError):
+                process.popen.stdin.close()
         # The whole session: also what the rank itself has started.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.popen.pid, signal.SIGKILL)
@@ -230,7 +333,7 @@ def _end(processes: Sequence[_Process]) -> None:
         process.log.close()
 
 
-def _error(rendezvous: Rendezvous, processes: Sequence[_Process]) -> PaisoarError:
+def _error(rendezvous: Rendezvous, processes: Sequence[_Process], ranks: int) -> PaisoarError:
     failure = rendezvous.failure
     assert failure is not None
     culprit = failure.culprit.rank if failure.culprit else None
@@ -252,5 +355,5 @@ def _error(rendezvous: Rendezvous, processes: Sequence[_Process]) -> PaisoarErro
         return MismatchError(failure.cause + detail)
     if kind == "WeightsDifferError":
         return WeightsDifferError(failure.cause + detail)
-    doing = f"a job of {len(processes)} ranks was ended"
+    doing = f"a job of {ranks} ranks was ended"
     return LostPeerError(failure, doing=doing, detail=detail)

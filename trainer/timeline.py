@@ -69,6 +69,11 @@ def stop() -> None:
     _current.clear()
 
 
+def take() -> list[Span]:
+    """The spans of this process since the last call; none where nothing records."""
+    return _current[0].take() if _current else []
+
+
 def span(thread: str, name: str) -> contextlib.AbstractContextManager[None]:
     """A span of the current timeline; nothing where there is none."""
     return _current[0].span(thread, name) if _current else _OFF

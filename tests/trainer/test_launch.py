@@ -40,7 +40,10 @@ def test_without_a_pass_of_the_gate_nothing_is_started(gate_pass):
     ("change", "key"),
     [
         ({"model": "alexnet9"}, "model"),
-        ({"data": "imagenet"}, "data"),
+        ({"sync": "gossip"}, "sync"),
+        ({"servers": 3}, "servers"),
+        ({"accumulate": 0}, "accumulate"),
+        ({"precision": "int4"}, "precision"),
         ({"epochs": 0}, "epochs"),
         ({"batch_size": 0}, "batch_size"),
         ({"seed": -1}, "seed"),
@@ -58,6 +61,11 @@ def test_transport_and_resume_are_checked_before_anything_starts(tmp_path):
         JobSpec(PASS, transport="carrier-pigeon")
     with pytest.raises(InputError, match="checkpoint_folder"):
         JobSpec(PASS, resume=True)
+    with pytest.raises(InputError, match="between 2 accumulated"):
+        JobSpec(PASS, TrainingPlan(accumulate=2), checkpoint_every=3)
+    with pytest.raises(InputError, match="no file matches it") as caught:
+        train(JobSpec(PASS, TrainingPlan(data=str(tmp_path / "*.tfrecord"))))
+    assert caught.value.key == "data"
     with pytest.raises(InputError, match="no checkpoint to resume from"):
         train(JobSpec(PASS, resume=True, checkpoint_folder=tmp_path))
     assert not psutil.Process().children()

@@ -32,16 +32,20 @@ from trainer.collective.errors import MismatchError, WeightsDifferError
 from trainer.collective.fusion import BUCKET_BYTES, BucketLine
 from trainer.data import digits
 from trainer.learning_rate import SmoothExponentialDecay
+from trainer.models import catalogue
 from trainer.models.greennet import greennet
 from trainer.optimizer import ReplicatedVarsOptimizer
 from trainer.orders import JobOrders
+from trainer.parameter_server import server_planner
 from trainer.rank import RankContext
 from trainer.replicas import Replicas
 from trainer.replication import digest
 from trainer.schedule import SmoothExponentialDecaySchedule, smooth_exponential_decay
+from trainer.sources import open_source, record_spans
 from trainer.sparse import sum_rows
 from trainer.spec import TrainingPlan
 from trainer.statistics import SyncBatchNormalization, sync_batch_normalization
+from trainer.uneven import common_steps, in_step
 
 
 def small_model(seed: int, width: int = 8) -> Any:
@@ -550,27 +554,257 @@ def check_greennet_is_a_multilayer_cnn_of_any_size(context: RankContext) -> None
         greennet((4, 4, 1), 10, stages=3)
 
 
-def _orders(folder: Path, *, epochs: int, resume: bool) -> JobOrders:
-    plan = TrainingPlan(epochs=epochs, batch_size=128, seed=5)
-    return JobOrders(plan, folder, resume, 3, {"certificate_id": "c-1"})
+def check_the_benchmark_models_have_their_published_sizes(context: RankContext) -> None:
+    # Trainable parameters and tensors, as shared by the papers' common implementations.
+    published = [
+        ("resnet152", 299, 60_268_520, 622),
+        ("inception_v3", 299, 23_817_352, 190),
+        ("resnet50", 224, 25_583_592, 214),
+        ("vgg16", 224, 138_357_544, 32),
+        ("alexnet", 224, 61_100_840, 16),
+    ]
+    for name, side, parameters, tensors in published[context.membership.rank :: 2]:
+        with tf.device("/cpu:0"):
+            model = catalogue.build(name, (side, side, 3), 1000)
+        variables = model.trainable_variables
+        assert sum(int(np.prod(v.shape)) for v in variables) == parameters, name
+        assert len(variables) == tensors, name
+        # Logits, not probabilities: the loss of the job expects them.
+        assert getattr(model.layers[-1].activation, "__name__", "") == "linear"
+    with pytest.raises(InputError, match="at least 75 pixels") as caught:
+        catalogue.build("inception_v3", (64, 64, 3), 10)
+    assert caught.value.key == "image_size"
+    assert catalogue.build("greennet", (20, 20, 3), 7).output_shape == (None, 7)
+
+
+def _write_images(folder: Path, count: int) -> None:
+    for label in ("cat", "dog"):
+        (folder / label).mkdir(parents=True)
+        for number in range(count):
+            # The image says who it is: red is the class, green its number.
+            image = np.zeros((12, 10, 3), np.uint8)
+            image[..., 0], image[..., 1] = 255 * (label == "dog"), number
+            tf.io.write_file(str(folder / label / f"{number:03d}.png"), tf.io.encode_png(image))
+
+
+def _write_records(folder: Path, counts: list[int]) -> None:
+    folder.mkdir(parents=True)
+    number = 0
+    for part, count in enumerate(counts):
+        name = f"train-{part:05d}" if part else "validation-00000"
+        with tf.io.TFRecordWriter(str(folder / name)) as writer:
+            for _ in range(count):
+                image = np.zeros((9, 9, 3), np.uint8)
+                image[..., 1] = number
+                features = {
+                    "image/encoded": tf.train.Feature(
+                        bytes_list=tf.train.BytesList(value=[tf.io.encode_png(image).numpy()])
+                    ),
+                    "image/class/label": tf.train.Feature(
+                        int64_list=tf.train.Int64List(value=[1 + number % 5])
+                    ),
+                }
+                example = tf.train.Example(features=tf.train.Features(feature=features))
+                writer.write(example.SerializeToString())
+                number += 1
+
+
+def _seen(batches: Any) -> list[tuple[int, int]]:
+    return [
+        (round(float(np.mean(np.asarray(image)[..., 1])) * 255), int(label))
+        for images, labels in batches
+        for image, label in zip(images, labels, strict=True)
+    ]
+
+
+def check_folders_and_records_are_shared_out_without_overlap(context: RankContext) -> None:
+    folder = Path(tempfile.mkdtemp())
+    _write_images(folder / "images", 21)
+    _write_records(folder / "records", [7, 10, 13])
+    rank, size = context.membership.rank, context.membership.size
+    common = {"ranks": size, "batch_size": 3, "model": "greennet", "image_size": 8, "seed": 4}
+    plans = {
+        "folder": TrainingPlan(data=str(folder / "images"), **common),
+        "records": TrainingPlan(
+            data=str(folder / "records" / "*-0*"), classes=5, first_label=1, **common
+        ),
+    }
+    counts = {"folder": (34, 8, 2), "records": (23, 7, 5)}
+    for name, plan in plans.items():
+        source = open_source(plan, rank)
+        train, test, classes = counts[name]
+        assert (source.image_shape, source.classes) == ((8, 8, 3), classes)
+        assert source.steps == train // (3 * size)
+        assert source.test_count == test
+        first = _seen(source.batches(0))
+        assert len(first) == source.steps * 3
+        # The same in a second run; another order in the next epoch; resumed in the middle.
+        assert _seen(open_source(plan, rank).batches(0)) == first
+        assert _seen(source.batches(1)) != first
+        assert _seen(source.batches(0, first_step=2)) == first[6:]
+        images = [np.asarray(images) for images, _ in source.batches(0)]
+        again = [np.asarray(images) for images, _ in open_source(plan, rank).batches(0)]
+        assert all((a == b).all() for a, b in zip(images, again, strict=True))
+        shared: list[list[tuple[int, int]]] = context.membership.gather(f"{name} seen", first)
+        together = [tuple(entry) for part in shared for entry in part]
+        assert len(set(together)) == len(together)
+        tested = context.membership.gather(f"{name} tested", _seen(source.test_batches()))
+        every_test = [tuple(entry) for part in tested for entry in part]
+        assert len(set(every_test)) == len(every_test) == test
+        assert not set(every_test) & set(together)
+        # One rank with the whole batch sees the same images, step by step.
+        whole = _seen(open_source(replace(plan, ranks=1, batch_size=3 * size), 0).batches(0))
+        for step in range(source.steps):
+            parts = [tuple(e) for part in shared for e in part[step * 3 : step * 3 + 3]]
+            assert whole[step * 3 * size : (step + 1) * 3 * size] == parts
+        if name == "records":
+            assert all(label == number % 5 for number, label in together)
+    assert len(record_spans(str(folder / "records" / "train-00002"))) == 13
+    broken = folder / "records" / "broken"
+    broken.write_bytes((folder / "records" / "train-00002").read_bytes()[:-3])
+    with pytest.raises(InputError, match="cut off"):
+        record_spans(str(broken))
+    for data, said in ((str(folder / "nothing"), "no file"), (str(folder), "no image")):
+        with pytest.raises(InputError, match=said) as caught:
+            open_source(replace(plan, data=data), rank)
+        assert caught.value.key == "data"
+
+
+def check_ranks_whose_data_end_early_end_the_epoch_together(context: RankContext) -> None:
+    rank = context.membership.rank
+    total = np.zeros(1, np.float32)
+    for number in in_step(range(5 + 3 * rank)):
+        part = np.array([number], np.float32)
+        context.courier.call(lambda c, part=part: c.allreduce(part))
+        total += part
+    assert total[0] == 2 * sum(range(5))
+    assert list(in_step(range(0 if rank else 4))) == []
+    assert common_steps(7 - rank) == 7 - context.membership.size + 1
+
+
+def check_synthetic_batches_differ_by_rank_and_repeat_by_run(context: RankContext) -> None:
+    plan = TrainingPlan(data="synthetic", image_size=16, batch_size=2, classes=9)
+    source = open_source(plan, context.membership.rank)
+    assert (source.steps, source.test_count, source.image_shape) == (50, 0, (16, 16, 3))
+    images, labels = next(source.batches(0))
+    again, _ = next(open_source(plan, context.membership.rank).batches(3))
+    assert (images.numpy() == again.numpy()).all()
+    assert labels.shape == (2,)
+    every = context.courier.call(lambda c: c.allgather(images.numpy()))
+    assert (every[0] != every[1]).any()
+    large = open_source(replace(plan, data="digits", model="resnet50", image_size=32), 0)
+    assert next(large.batches(0))[0].shape == (2, 32, 32, 3)
+
+
+def _orders(folder: Path, resume: bool = False, **changes: Any) -> JobOrders:
+    plan = TrainingPlan(**{"epochs": 3, "batch_size": 128, "seed": 5, **changes})
+    every = 4 if plan.steps else 0
+    return JobOrders(plan, folder, resume, 3, {"certificate_id": "c-1"}, every)
 
 
 def check_a_resumed_job_ends_with_the_bits_of_an_unbroken_one(context: RankContext) -> None:
     name = tempfile.mkdtemp() if context.membership.rank == 0 else ""
     folder = Path(context.membership.gather("folder", name)[0])
-    unbroken = job.run(context, _orders(folder / "a", epochs=3, resume=False).payload())
-    first = job.run(context, _orders(folder / "b", epochs=2, resume=False).payload())
-    resumed = job.run(context, _orders(folder / "b", epochs=3, resume=True).payload())
+
+    def run(part: str, *, resume: bool = False, **changes: Any) -> dict[str, Any]:
+        return job.run(context, _orders(folder / part, resume, **changes).payload())
+
+    unbroken = run("a")
+    first = run("b", epochs=2)
+    resumed = run("b", resume=True)
     assert first["digest"] != unbroken["digest"]
     assert resumed["digest"] == unbroken["digest"]
     assert resumed["resumed_after_epoch"] == 2
     assert [r["epoch"] for r in resumed["history"]] == [3]
     for key in ("loss", "accuracy", "test_accuracy", "learning_rate"):
         assert resumed["history"][0][key] == unbroken["history"][2][key]
-    again = job.run(context, _orders(folder / "c", epochs=3, resume=False).payload())
+    again = run("c")
     assert again["digest"] == unbroken["digest"]
     if context.membership.rank == 0:
         _look_at_checkpoints(folder)
+
+
+def check_a_job_resumes_in_the_middle_of_an_epoch_with_every_bit(context: RankContext) -> None:
+    name = tempfile.mkdtemp() if context.membership.rank == 0 else ""
+    folder = Path(context.membership.gather("folder", name)[0])
+    # Dropout, batch statistics, accumulation, sums of figures: all must go on where they were.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(job, "build", _random_model)
+        for change in ({}, {"sync": "ps", "accumulate": 2}):
+
+            def run(
+                part: str, steps: int, resume: bool = False, change: Any = change
+            ) -> dict[str, Any]:
+                part = f"{part}{len(change)}"
+                plan = {"steps": steps, "batch_size": 64, **change}
+                return job.run(context, _orders(folder / part, resume, **plan).payload())
+
+            unbroken = run("whole", 8)
+            run("part", 4)
+            checkpoint = latest_checkpoint(folder / f"part{len(change)}")
+            assert checkpoint.name == "epoch-00000-step-0000004"
+            resumed = run("part", 8, resume=True)
+            assert (resumed["resumed_after_epoch"], resumed["resumed_after_step"]) == (0, 4)
+            assert resumed["digest"] == unbroken["digest"]
+            for key in ("loss", "accuracy", "learning_rate", "test_accuracy"):
+                mine, whole = (r["history"][-1][key] for r in (resumed, unbroken))
+                assert mine == pytest.approx(whole, rel=1e-12), key
+            every = context.membership.gather("digests", resumed["digest"])
+            assert len(set(every)) == 1
+
+
+def _random_model(name: str, shape: Any, classes: int) -> Any:
+    return keras.Sequential(
+        [
+            keras.Input(shape),
+            keras.layers.Flatten(),
+            keras.layers.Dense(16, activation="relu"),
+            keras.layers.BatchNormalization(),
+            keras.layers.Dropout(0.3),
+            keras.layers.Dense(classes),
+        ]
+    )
+
+
+def check_ranks_started_for_different_jobs_are_refused(context: RankContext) -> None:
+    payload = _orders(Path("unused"), seed=context.membership.rank).payload()
+    with pytest.raises(MismatchError, match="seed 1 on rank 1 and 0 on rank 0"):
+        job.run(context, payload)
+
+
+def check_the_parameter_server_pushes_pulls_and_gives_the_rings_result(
+    context: RankContext,
+) -> None:
+    x, y = examples(64, 21)
+    weights: dict[str, list[np.ndarray]] = {}
+    calls: list[tuple[str, int]] = []
+    for sync in ("ring", "ps"):
+        model = small_model(seed=context.membership.rank, width=40)
+        optimizer = ReplicatedVarsOptimizer(
+            keras.optimizers.SGD(0.1, momentum=0.9, global_clipnorm=1.0),
+            planner=server_planner() if sync == "ps" else None,
+        )
+        step = tf.function(stepper(model, optimizer), jit_compile=False)
+        with pytest.MonkeyPatch.context() as patch:
+            for name in ("reduce", "broadcast"):
+                original = getattr(type(context.communicator), name)
+                patch.setattr(type(context.communicator), name, _bound(name, original, calls))
+            for _ in range(5):
+                step(share(context, x), share(context, y))
+        weights[sync] = model.get_weights()
+    for ring, ps in zip(weights["ring"], weights["ps"], strict=True):
+        np.testing.assert_allclose(ring, ps, atol=1e-6)
+    assert same_everywhere(context, weights["ps"])
+    # Both ranks serve, and each has a part of the largest layer, which is cut.
+    assert {root for name, root in calls if name == "reduce"} == {0, 1}
+
+
+def _bound(name: str, original: Any, calls: list[tuple[str, int]]) -> Any:
+    def record(c: Any, array: Any, root: int = 0, *args: Any, **options: Any) -> Any:
+        calls.append((name, root))
+        return original(c, array, root, *args, **options)
+
+    return record
 
 
 def _look_at_checkpoints(folder: Path) -> None:

@@ -77,6 +77,7 @@ class Rendezvous:
         on_slow: Callable[[SlowRank], None] | None = None,
         explain: Callable[[int], str] | None = None,
         host: str = "127.0.0.1",
+        port: int = 0,
         join_within_s: float = 60.0,
         silent_after_s: float = 15.0,
         slow_after_s: float = 2.0,
@@ -99,7 +100,7 @@ class Rendezvous:
         self._stopping = threading.Event()
         self._began = time.monotonic()
         self._selector = selectors.DefaultSelector()
-        self._listener = socket.create_server((host, 0), backlog=max(size, 16))
+        self._listener = socket.create_server((host, port), backlog=max(size, 16))
         self._listener.setblocking(False)
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._thread = threading.Thread(target=self._serve, name="rendezvous", daemon=True)
