@@ -32,11 +32,14 @@ class Router:
         path: list[PortRef] = []
         while at != target:
             choices = hops[at.device]
-            egress = choices[self._hash(source, target, qp, at.device) % len(choices)]
+            chosen = hash_of(self._seed, at.device, source, target, qp) % len(choices)
+            egress = choices[chosen]
             path.append(egress)
             at = self.topology.peer(egress)
         return tuple(path)
 
-    def _hash(self, source: PortRef, target: PortRef, qp: int, switch: str) -> int:
-        text = f"{self._seed}|{switch}|{source}|{target}|{qp}"
-        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+
+def hash_of(seed: int, switch: str, source: PortRef, target: PortRef, qp: int) -> int:
+    """What this switch hashes this queue pair's packets to."""
+    text = f"{seed}|{switch}|{source}|{target}|{qp}"
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")

@@ -25,24 +25,45 @@ def scenario_flows(site: Site, name: str, duration_us: float, seed: int) -> tupl
     ``burst``: every NIC sends 1 MB to the last one, all at once, every 4 ms.
     InputError where there is no such scenario, or no two hosts.
     """
+    check_scenario(name)
+    ends = site.topology.rails()[0] if site.topology.endpoints else ()
+    if len(ends) < 2:
+        raise InputError(f"--scenario {name}: traffic needs two hosts", file=site.path)
+    return flows_between(ends, site.intent.roce.dscp[0], name, duration_us, seed)
+
+
+def check_scenario(name: str) -> None:
+    """InputError where there is no such scenario."""
     if name not in _SCENARIOS:
         raise InputError(
             f"--scenario {name}: there is none of this name",
             advice=f"There are: {', '.join(_SCENARIOS)}.",
         )
-    ends = site.topology.rails()[0] if site.topology.endpoints else ()
-    if len(ends) < 2:
-        raise InputError(f"--scenario {name}: traffic needs two hosts", file=site.path)
+
+
+def flows_between(
+    ends: Sequence[PortRef], dscp: int, name: str, duration_us: float, seed: int
+) -> tuple[Flow, ...]:
+    """The flows of a scenario between these NICs, two or more."""
     pairs = _SCENARIOS[name](ends, random.Random(seed))  # noqa: S311 - no secret
-    dscp = site.intent.roce.dscp[0]
     if name != "burst":
         return tuple(Flow(a, b, dscp, message_bytes=_LONG_BYTES) for a, b in pairs)
-    rounds = max(1, int(duration_us // BURST_EVERY_US))
     return tuple(
         Flow(a, b, dscp, message_bytes=BURST_BYTES, messages=1, start_us=number * BURST_EVERY_US)
-        for number in range(rounds)
+        for number in range(_rounds(duration_us))
         for a, b in pairs
     )
+
+
+def flow_count(name: str, ends: int, duration_us: float) -> int:
+    """How many flows :func:`flows_between` gives between so many NICs."""
+    if name == "alltoall":
+        return ends * (ends - 1)
+    return (ends - 1) * _rounds(duration_us) if name == "burst" else ends
+
+
+def _rounds(duration_us: float) -> int:
+    return max(1, int(duration_us // BURST_EVERY_US))
 
 
 def _incast(ends: Sequence[PortRef], _random: random.Random) -> Pairs:

@@ -38,7 +38,9 @@ class _Asked:
     topology: Path | None
     flows: Path | None
     file: Path | None
+    clos: int | None
     scenario: str | None
+    level: str
     semantics: str | None
     dcqcn: str
     ecn: str
@@ -67,9 +69,17 @@ def run_(
     file: Annotated[
         Path | None, typer.Option("--file", "-f", help="A site's file, with --scenario.")
     ] = None,
+    clos: Annotated[
+        int | None,
+        typer.Option(help="Instead of -f: a three-level Clos of so many hosts at 25G."),
+    ] = None,
+    level: Annotated[
+        str,
+        typer.Option(help="packet, or flow: steady rates, for long flows and many hosts."),
+    ] = "packet",
     scenario: Annotated[
         str | None,
-        typer.Option(help="With -f: incast, permutation, ring, alltoall or burst."),
+        typer.Option(help="With -f or --clos: incast, permutation, ring, alltoall or burst."),
     ] = None,
     semantics: Annotated[
         str | None,
@@ -125,13 +135,17 @@ def run_(
 
     Ctrl-C ends the run early; what was seen so far is printed, marked as partial.
     """
+    if level not in ("packet", "flow"):
+        raise typer.BadParameter("it is packet or flow", param_hint="--level")
     if semantics not in (None, "reference", "hardware"):
         raise typer.BadParameter("it is reference or hardware", param_hint="--semantics")
     asked = _Asked(
         topology,
         flows,
         file,
+        clos,
         scenario,
+        level,
         semantics,
         dcqcn,
         ecn,
@@ -152,21 +166,12 @@ def run_(
 
 
 def _run(ui: Ui, asked: _Asked) -> Answer:
-    if asked.file is not None:
-        if asked.topology or asked.flows or asked.semantics == "reference":
-            raise InputError(
-                "-f takes neither --topology nor --flows nor --semantics reference",
-                advice="A site is simulated with the semantics of hardware, by --scenario.",
-            )
-        from paisoar.commands.sim_site import run_scenario
-
-        return run_scenario(
-            ui,
-            asked.file,
-            asked.scenario,
-            _us("--duration", asked.duration),
-            _us("--warmup", asked.warmup),
-            asked.seed,
+    if asked.file is not None or asked.clos is not None:
+        return _scenario(ui, asked)
+    if asked.level == "flow":
+        raise InputError(
+            "--level flow needs a site",
+            advice="Give -f fabric.yaml or --clos HOSTS, and --scenario NAME.",
         )
     if asked.topology is None or asked.flows is None:
         raise InputError(
@@ -193,6 +198,34 @@ def _run(ui: Ui, asked: _Asked) -> Answer:
             closed_loop=asked.closed_loop,
         )
     return _reference(ui, asked)
+
+
+def _scenario(ui: Ui, asked: _Asked) -> Answer:
+    from fabric.sim.scenarios import SCENARIOS
+
+    given = "-f" if asked.file is not None else "--clos"
+    if asked.file is not None and asked.clos is not None:
+        raise InputError("-f and --clos are two sites; give one")
+    if asked.topology or asked.flows or asked.semantics == "reference":
+        raise InputError(
+            f"{given} takes neither --topology nor --flows nor --semantics reference",
+            advice="A site is simulated with the semantics of hardware, by --scenario.",
+        )
+    if asked.scenario is None:
+        raise InputError(f"{given} needs --scenario", advice=f"There are: {', '.join(SCENARIOS)}.")
+    from paisoar.commands.sim_flow import run_flow_level
+    from paisoar.commands.sim_site import run_scenario
+
+    play = run_flow_level if asked.level == "flow" else run_scenario
+    return play(
+        ui,
+        asked.file,
+        asked.clos,
+        asked.scenario,
+        _us("--duration", asked.duration),
+        _us("--warmup", asked.warmup),
+        asked.seed,
+    )
 
 
 def _refuse_for_hardware(asked: _Asked) -> None:

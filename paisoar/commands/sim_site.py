@@ -18,20 +18,29 @@ if TYPE_CHECKING:
     from fabric.sim.api import Flow, SimOptions, SimResult
 
 MAX_SHOWN = 20
+MAX_CLOS_HOSTS = 4096
 
 
 def run_scenario(
-    ui: Ui, file: Path, scenario: str | None, duration_us: float, warmup_us: float, seed: int
+    ui: Ui,
+    file: Path | None,
+    clos: int | None,
+    scenario: str,
+    duration_us: float,
+    warmup_us: float,
+    seed: int,
 ) -> Answer:
-    """A scenario on a site, its devices set as the twin's are now or as the intent has them."""
-    from fabric.sim.api import SimOptions
-    from fabric.sim.scenarios import SCENARIOS, scenario_flows
+    """A scenario on a site, or on a Clos of ``clos`` hosts where there is no file.
 
-    if scenario is None:
-        raise InputError("-f needs --scenario", advice=f"There are: {', '.join(SCENARIOS)}.")
-    site = load_site(file)
+    Devices are set as the twin's are now or as the intent has them.
+    """
+    from fabric.sim.api import SimOptions
+    from fabric.sim.scenarios import check_scenario, scenario_flows
+
+    check_scenario(scenario)
+    site = load_site(file) if file is not None else _clos_site(ui, clos)
     flows = scenario_flows(site, scenario, duration_us, seed)
-    states = _states(ui, site)
+    states = states_of(ui, site)
     options = SimOptions(duration_us, warmup_us, sample_us=_sample_us(duration_us), seed=seed)
     return _simulate(ui, site, states, flows, options)
 
@@ -67,11 +76,26 @@ def run_files(
     )
 
 
+def _clos_site(ui: Ui, hosts: int | None) -> Site:
+    from fabric.sim.flowlevel.clos import shape_for, site_of
+
+    assert hosts is not None
+    shape = shape_for(hosts)
+    if hosts > MAX_CLOS_HOSTS:
+        raise InputError(
+            f"--clos {hosts}: packets are simulated for up to {MAX_CLOS_HOSTS:,} hosts",
+            advice="Use --level flow.",
+        )
+    ui.say(f"laying out {hosts:,} hosts")
+    return site_of(shape)
+
+
 def _sample_us(duration_us: float) -> float:
     return min(1.0, duration_us)
 
 
-def _states(ui: Ui, site: Site) -> Mapping[str, DeviceQos]:
+def states_of(ui: Ui, site: Site) -> Mapping[str, DeviceQos]:
+    """What the twin's devices hold where it runs; else what the intent gives to them."""
     from fabric.devices.registry import expected_qos
 
     if site.environment == "twin":
