@@ -93,7 +93,9 @@ def _switch_port(intent: Intent, link: Link, name: str) -> PortQos:
         link_pause=False,
         queues=_queues(intent, Ecn(profile.kmin, profile.kmax, profile.pmax_percent)),
         ingress_buffers=tuple(
-            IngressBuffer(priority, profile.xoff + headroom, profile.xoff, profile.xon)
+            IngressBuffer(
+                priority, profile.xoff + headroom, profile.xoff, profile.xon, profile.alpha
+            )
             for priority in lossless
         ),
         watchdog=Watchdog(

@@ -128,7 +128,9 @@ class PortProfile(StrictModel):
 
     ``kmin``, ``kmax``: ECN, egress queue of the RoCE class. ``xoff``, ``xon``:
     PFC, receive buffer of each lossless priority; the headroom above ``xoff`` is
-    computed from speed, cable length and MTU (``fabric.headroom``).
+    computed from speed, cable length and MTU (``fabric.headroom``). With ``alpha``
+    a switch that shares its buffer dynamically sends XOFF at ``alpha`` times what is
+    free of it instead, and XON ``xoff - xon`` below that; others keep to ``xoff``.
     """
 
     kmin: SizeBytes
@@ -136,6 +138,7 @@ class PortProfile(StrictModel):
     pmax_percent: Annotated[int, Field(ge=1, le=100)]
     xoff: SizeBytes
     xon: SizeBytes
+    alpha: Annotated[float, Field(ge=2**-8, le=2**7)] | None = None
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

@@ -1,0 +1,171 @@
+"""What CONFIG_DB's tables make of one port."""
+
+from __future__ import annotations
+
+from fabric.devices.sonic.database import Row, Tables, cells, numbers, reference
+from fabric.devices.sonic.normalise import shares
+from fabric.qos import (
+    DSCP_COUNT,
+    PRIORITY_COUNT,
+    Ecn,
+    IngressBuffer,
+    PortQos,
+    Queue,
+    Scheduler,
+    Trust,
+    Watchdog,
+)
+
+# The MTU of a port that has none in CONFIG_DB. Source: sonic-swss portsyncd, orchagent.
+DEFAULT_MTU = 9100
+# Marks of green packets, which all are that no meter has coloured.
+_GREEN = {"ecn_green", "ecn_green_yellow", "ecn_green_red", "ecn_all"}
+_DYNAMIC = "NULL"  # profile of a group whose buffer the switch computes by itself
+
+
+class PortReader:
+    """Reads ports one by one; what the tables do not tell goes to ``unread``."""
+
+    def __init__(self, tables: Tables, unread: list[str]) -> None:
+        self._tables = tables
+        self._unread = unread
+
+    def port(self, name: str) -> PortQos:
+        """What this port does."""
+        row = self._tables["PORT"][name]
+        maps = self._tables.get("PORT_QOS_MAP", {}).get(name, {})
+        mtu = int(row.get("mtu") or DEFAULT_MTU)
+        return PortQos(
+            name=name,
+            mtu_bytes=mtu,
+            trust=self._trust(maps),
+            dscp_to_priority=self._dscps(maps),
+            priority_to_class=self._map(maps, "tc_to_queue_map", "TC_TO_QUEUE_MAP"),
+            class_mtu_bytes=(mtu,) * PRIORITY_COUNT,
+            pfc_priorities=numbers(maps.get("pfc_enable", "")),
+            link_pause=False,
+            queues=self._queues(name),
+            ingress_buffers=self._buffers(name, maps),
+            watchdog=self._watchdog(name, maps),
+        )
+
+    def _row(self, table: str, name: str) -> Row:
+        return self._tables.get(table, {}).get(reference(name), {})
+
+    def _global_dscp_map(self) -> str:
+        """The switch's own map, for ports that have none."""
+        return self._tables.get("PORT_QOS_MAP", {}).get("global", {}).get("dscp_to_tc_map", "")
+
+    def _trust(self, maps: Row) -> Trust:
+        if maps.get("dscp_to_tc_map") or self._global_dscp_map():
+            return "dscp"
+        return "pcp" if maps.get("dot1p_to_tc_map") else "none"
+
+    def _dscps(self, maps: Row) -> tuple[int, ...]:
+        """DSCPs that the map does not name are traffic class 0, as without a map."""
+        found = self._row(
+            "DSCP_TO_TC_MAP", maps.get("dscp_to_tc_map", "") or self._global_dscp_map()
+        )
+        return tuple(int(found.get(str(dscp), 0)) for dscp in range(DSCP_COUNT))
+
+    def _map(self, maps: Row, field: str, table: str) -> tuple[int, ...]:
+        """A map of the eight traffic classes; the identity where the port has none."""
+        found = self._row(table, maps.get(field, ""))
+        return tuple(int(found.get(str(number), number)) for number in range(PRIORITY_COUNT))
+
+    def _queues(self, port: str) -> tuple[Queue, ...]:
+        rows = cells(self._tables.get("QUEUE", {}), port)
+        weights: dict[int, int] = {}
+        strict = set()
+        for number in range(PRIORITY_COUNT):
+            scheduler = self._scheduler(port, number, rows.get(number, {}))
+            if scheduler.get("type") == "STRICT":
+                strict.add(number)
+            else:
+                weights[number] = int(scheduler.get("weight", 1)) if scheduler else 0
+        percents = shares(weights)
+        return tuple(
+            Queue(
+                number,
+                Scheduler("strict") if number in strict else Scheduler("ets", percents[number]),
+                self._ecn(port, number, rows.get(number, {})),
+            )
+            for number in range(PRIORITY_COUNT)
+        )
+
+    def _scheduler(self, port: str, number: int, row: Row) -> Row:
+        found = self._row("SCHEDULER", row.get("scheduler", ""))
+        if {"pir", "cir"} & set(found):
+            self._unread.append(f"rate limit of queue {number} on {port}: SCHEDULER shapes it")
+        return found
+
+    def _ecn(self, port: str, number: int, row: Row) -> Ecn | None:
+        profile = self._row("WRED_PROFILE", row.get("wred_profile", ""))
+        if profile.get("ecn") not in _GREEN:
+            return None
+        start, enabled = ("ecn_green_", True)
+        if "ecn_green_min_threshold" not in profile:
+            start, enabled = "green_", profile.get("wred_green_enable") == "true"
+        probability = "mark_probability" if start == "ecn_green_" else "drop_probability"
+        low, high = profile.get(f"{start}min_threshold"), profile.get(f"{start}max_threshold")
+        if not enabled or low is None or high is None:
+            if enabled:
+                self._unread.append(f"ECN thresholds of queue {number} on {port}: the profile's")
+            return None
+        return Ecn(int(low), int(high), int(profile.get(start + probability, 100)))
+
+    def _buffers(self, port: str, maps: Row) -> tuple[IngressBuffer, ...]:
+        rows = cells(self._tables.get("BUFFER_PG", {}), port)
+        groups = self._map(maps, "tc_to_pg_map", "TC_TO_PRIORITY_GROUP_MAP")
+        paused = numbers(maps.get("pfc_enable", ""))
+        found = []
+        for priority in range(PRIORITY_COUNT):
+            name = rows.get(groups[priority], {}).get("profile", "")
+            buffer = self._buffer(priority, self._row("BUFFER_PROFILE", name))
+            if buffer is not None:
+                found.append(buffer)
+            elif priority in paused and name in ("", _DYNAMIC):
+                self._unread.append(
+                    f"receive buffer of priority {priority} on {port}: buffermgrd computes it"
+                )
+        return tuple(found)
+
+    def _buffer(self, priority: int, profile: Row) -> IngressBuffer | None:
+        """The buffer of a lossless group, which has headroom; None for a lossy one.
+
+        ``size`` holds the headroom, but on platforms whose ``size`` is smaller
+        than it (pg_profile_lookup.ini of the Arista 7060 and the Dell S6000
+        show both).
+        """
+        headroom = int(profile.get("xoff", 0))
+        if not headroom:
+            return None
+        size = int(profile.get("size", 0))
+        reserved = size - headroom if size >= headroom else size
+        xon = int(profile.get("xon", 0))
+        if "dynamic_th" in profile:
+            if "xon_offset" in profile:
+                xon = reserved - int(profile["xon_offset"])
+            alpha: float | None = 2.0 ** int(profile["dynamic_th"])
+            xon = max(0, min(xon, reserved))
+        else:
+            reserved += int(profile.get("static_th", 0))
+            alpha = None
+        return IngressBuffer(priority, reserved + headroom, reserved, xon, alpha)
+
+    def _watchdog(self, port: str, maps: Row) -> Watchdog | None:
+        """Guards a port whose lossless priorities it watches; ``alert`` only writes a log."""
+        row = self._tables.get("PFC_WD", {}).get(port)
+        action = (row or {}).get("action", "drop")
+        watched = maps.get("pfcwd_sw_enable", maps.get("pfc_enable", ""))
+        if row is None or not set(numbers(maps.get("pfc_enable", ""))) <= set(numbers(watched)):
+            return None
+        if action == "alert":
+            self._unread.append(f"watchdog of {port}: it only writes a log (action alert)")
+            return None
+        detect, restore = row.get("detection_time"), row.get("restoration_time")
+        return Watchdog(
+            int(detect) if detect else None,
+            int(restore) if restore else None,
+            "forward" if action == "forward" else "drop",
+        )

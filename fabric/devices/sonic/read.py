@@ -1,0 +1,82 @@
+"""From a switch's outputs to what it does."""
+
+from __future__ import annotations
+
+from fabric.devices.base import Outputs, ReadError, Target
+from fabric.devices.sonic import database
+from fabric.devices.sonic.database import Tables
+from fabric.devices.sonic.names import is_physical
+from fabric.devices.sonic.ports import PortReader
+from fabric.devices.sonic.state import Version, parse_neighbors, parse_version
+from fabric.qos import DeviceQos, Neighbor
+
+RUNNING = "show runningconfiguration all"
+SAVED = "cat /etc/sonic/config_db.json"
+VERSION = "show version"
+LLDP = "show lldp table"
+
+COMMANDS = (RUNNING, SAVED, VERSION, LLDP)
+
+
+def running_tables(target: Target, outputs: Outputs) -> Tables:
+    """CONFIG_DB; ReadError without it, for nothing is known then."""
+    tables = database.parse(outputs.get(RUNNING, ""), RUNNING)
+    if not tables.get("PORT"):
+        raise ReadError(f"{target.device}: '{RUNNING}' shows no PORT table")
+    return tables
+
+
+def read(target: Target, outputs: Outputs) -> DeviceQos:
+    """What the switch does on every front port of its configuration.
+
+    CONFIG_DB is what is asked of the switch; whether orchagent and the ASIC took
+    it stands in the system's log alone, which is not read. Raises ReadError
+    where an output is none of SONiC.
+    """
+    tables = running_tables(target, outputs)
+    unread: list[str] = []
+    version = _version(outputs, unread)
+    reader = PortReader(tables, unread)
+    return DeviceQos(
+        device=target.device,
+        kind="switch",
+        os="sonic",
+        ports=tuple(reader.port(name) for name in sorted(_ports(tables), key=_number)),
+        model=version.model,
+        firmware=version.firmware,
+        serial=version.serial,
+        config_sha256=database.sha256(tables),
+        saved=_saved(outputs, tables, unread),
+        neighbors=_neighbors(outputs, unread),
+        unread=tuple(dict.fromkeys(unread)),
+    )
+
+
+def _ports(tables: Tables) -> list[str]:
+    return [name for name in tables["PORT"] if is_physical(name)]
+
+
+def _number(name: str) -> int:
+    return int(name.removeprefix("Ethernet"))
+
+
+def _version(outputs: Outputs, unread: list[str]) -> Version:
+    version = parse_version(outputs.get(VERSION, ""))
+    for name in ("model", "firmware", "serial"):
+        if not getattr(version, name):
+            unread.append(f"{name}: not in '{VERSION}'")
+    return version
+
+
+def _saved(outputs: Outputs, tables: Tables, unread: list[str]) -> bool | None:
+    if SAVED not in outputs:
+        unread.append(f"saved configuration: '{SAVED}' was not answered")
+        return None
+    return database.sha256(database.parse(outputs[SAVED], SAVED)) == database.sha256(tables)
+
+
+def _neighbors(outputs: Outputs, unread: list[str]) -> tuple[Neighbor, ...] | None:
+    if LLDP not in outputs:
+        unread.append(f"neighbours: '{LLDP}' was not answered")
+        return None
+    return parse_neighbors(outputs[LLDP])
