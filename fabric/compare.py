@@ -7,7 +7,7 @@ import dataclasses
 from fabric.qos import DeviceQos, PortQos
 
 # Not what the device does, but how it is held and seen.
-_SEEN_ONLY = {"saved", "neighbors", "unread", "ports", "config_sha256"}
+_SEEN_ONLY = {"saved", "neighbors", "unread", "facts", "remarks", "ports", "config_sha256"}
 
 
 def differences(before: DeviceQos, after: DeviceQos) -> list[str]:

@@ -186,6 +186,46 @@ class Neighbor:
 
 
 @dataclass(frozen=True, slots=True)
+class PortFacts:
+    """What a port is seen to be, beside what it does to packets; None where not shown.
+
+    ``speed_bps`` is the speed of the link that is up. ``fec`` is ``none``, ``fc``
+    (FC-FEC, clause 74), ``rs`` (RS-FEC, clauses 91, 108, 119) or ``auto`` where the
+    device negotiates it and does not say what came of it. ``pfc_mode`` is what is
+    configured, not whether PFC operates. ``rdma_mtu_bytes`` is the active MTU of the
+    RDMA device (payload). ``gid_type`` is ``v2`` where the GID table has a RoCE v2
+    entry. ``lldp_agents`` names the programs that speak LLDP on the port, ``bond``
+    the bond that it is a member of (empty for none). ``mac`` is the port's address
+    in lower-case hexadecimal without separators, by which LLDP may name it.
+    """
+
+    port: str
+    up: bool | None = None
+    speed_bps: int | None = None
+    fec: Literal["none", "fc", "rs", "auto"] | None = None
+    pfc_mode: Literal["on", "off", "auto"] | None = None
+    rdma_mtu_bytes: int | None = None
+    gid_type: Literal["v1", "v2"] | None = None
+    lldp_agents: tuple[str, ...] | None = None
+    bond: str | None = None
+    virtual_function: bool | None = None
+    mac: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A fault that only the device's own module can see, under the audit rule that it is.
+
+    ``port`` is empty for the whole device.
+    """
+
+    rule: str
+    port: str
+    message: str
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceQos:
     """What one device does.
 
@@ -194,7 +234,9 @@ class DeviceQos:
     without comments (empty for hosts and intended states). ``saved`` says that
     the running configuration is also the one that the device boots with; None
     where it cannot be seen. ``unread`` names facts that the outputs did not
-    show: a rule that needs one of them reports a skip, never a pass.
+    show: a rule that needs one of them reports a skip, never a pass. ``facts``
+    are what ports are seen to be, ``remarks`` faults of the vendor's own; an
+    intended state has neither.
     """
 
     device: str
@@ -208,6 +250,15 @@ class DeviceQos:
     saved: bool | None = None
     neighbors: tuple[Neighbor, ...] | None = None
     unread: tuple[str, ...] = field(default=())
+    facts: tuple[PortFacts, ...] = field(default=())
+    remarks: tuple[Remark, ...] = field(default=())
+
+    def facts_of(self, port: str) -> PortFacts:
+        """What this port is seen to be; nothing but its name where that is not shown."""
+        for facts in self.facts:
+            if facts.port == port:
+                return facts
+        return PortFacts(port)
 
     def port(self, name: str) -> PortQos | None:
         """The port of this name; None where the device shows none."""
@@ -228,19 +279,24 @@ class DeviceQos:
         if data.get("neighbors") is not None:
             values["neighbors"] = tuple(Neighbor(**n) for n in data["neighbors"])
         values["unread"] = tuple(data.get("unread", ()))
+        values["facts"] = tuple(_facts_from_json(facts) for facts in data.get("facts", ()))
+        values["remarks"] = tuple(
+            Remark(**{**remark, "evidence": tuple(remark.get("evidence", ()))})
+            for remark in data.get("remarks", ())
+        )
         return cls(**values)
 
 
 def canonical_sha256(states: tuple[DeviceQos, ...]) -> str:
     """SHA-256 over the canonical JSON of several devices, sorted by name.
 
-    ``saved``, ``neighbors`` and ``unread`` are left out: they say how the state
-    is held and seen, not what the device does to a packet.
+    ``saved``, ``neighbors``, ``unread``, ``facts`` and ``remarks`` are left out: they
+    say how the state is held and seen, not what the device does to a packet.
     """
     facts = []
     for state in sorted(states, key=lambda state: state.device):
         fact = state.to_json()
-        for volatile in ("saved", "neighbors", "unread"):
+        for volatile in ("saved", "neighbors", "unread", "facts", "remarks"):
             del fact[volatile]
         facts.append(fact)
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
@@ -263,6 +319,13 @@ def _port_from_json(data: Mapping[str, Any]) -> PortQos:
     values["watchdog"] = Watchdog(**data["watchdog"]) if data.get("watchdog") else None
     values["nic"] = _nic_from_json(data["nic"]) if data.get("nic") else None
     return PortQos(**values)
+
+
+def _facts_from_json(data: Mapping[str, Any]) -> PortFacts:
+    values = dict(data)
+    if values.get("lldp_agents") is not None:
+        values["lldp_agents"] = tuple(values["lldp_agents"])
+    return PortFacts(**values)
 
 
 def _nic_from_json(data: Mapping[str, Any]) -> Nic:

@@ -18,6 +18,8 @@ from fabric.devices.base import (
 )
 from fabric.devices.linux.boot import Boot, read_boot
 from fabric.devices.linux.change import host_change
+from fabric.devices.linux.portfacts import commands as fact_commands
+from fabric.devices.linux.portfacts import read_facts
 from fabric.devices.linux.script import (
     SCRIPTS,
     UNIT,
@@ -29,7 +31,7 @@ from fabric.devices.linux.script import (
 )
 from fabric.devices.nic import NicFamily, NicReading
 from fabric.devices.registry import NICS, load
-from fabric.qos import DeviceQos, PortQos
+from fabric.qos import DeviceQos, PortFacts, PortQos
 
 KERNEL = "uname -r"
 FILES = f"grep -H '' {SCRIPTS} {UNIT_PATH} 2>&1 || true"
@@ -71,10 +73,15 @@ class LinuxModule:
         return Capabilities(min(lossless, default=None), max(xoff, default=None), tuple(notes))
 
     def read_commands(self, target: Target) -> tuple[str, ...]:
-        """Three commands of the host, then those of its ports, each once."""
+        """Three commands of the host, then those of its ports, each once.
+
+        Three of each port's show its link, whichever family it is of; a host that
+        does not answer them can still be planned for.
+        """
         commands = [KERNEL, enabled_command(target), FILES]
         for port in target.ports:
             commands += family_of(port.family).read_commands(port)
+            commands += fact_commands(port)
         return tuple(dict.fromkeys(commands))
 
     def counter_commands(self, target: Target) -> tuple[str, ...]:
@@ -92,6 +99,7 @@ class LinuxModule:
         """
         boot = self._boot(target, outputs)
         ports: list[PortQos] = []
+        facts: list[PortFacts] = []
         unread: list[str] = []
         saved: list[bool | None] = []
         models: dict[str, None] = {}
@@ -105,6 +113,8 @@ class LinuxModule:
             saved.append(persistent)
             if persistent is None:
                 unread.append(f"{port.name}: whether the settings survive a reboot")
+            mtu = reading.port.mtu_bytes if reading.port else None
+            facts.append(read_facts(port, outputs, mtu))
             if reading.port is None:
                 continue
             nic = reading.port.nic
@@ -123,6 +133,7 @@ class LinuxModule:
             firmware=", ".join([*drivers, *([f"Linux {kernel}"] if kernel else [])]),
             saved=None if None in saved else all(saved),
             unread=tuple(unread),
+            facts=tuple(facts),
         )
 
     def _boot(self, target: Target, outputs: Outputs) -> Boot:

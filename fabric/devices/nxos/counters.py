@@ -14,12 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from fabric.counters import Counter, CounterSnapshot
 from fabric.devices.base import Outputs, ReadError, Target
 from fabric.devices.nxos.names import interface_name, is_physical
-from fabric.devices.nxos.read import PFC
+from fabric.devices.nxos.read import INTERFACE, PFC
 from fabric.devices.nxos.state import number, parse_pfc
 
 QUEUING = "show queuing interface"
 WATCHDOG = "show queuing pfc-queue detail"
-INTERFACE = "show interface"
 
 COMMANDS = (INTERFACE, PFC, QUEUING, WATCHDOG)
 

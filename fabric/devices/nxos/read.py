@@ -9,24 +9,27 @@ from fabric.devices.base import Outputs, ReadError, Target
 from fabric.devices.nxos.names import is_physical
 from fabric.devices.nxos.normalise import POLL_MS
 from fabric.devices.nxos.policies import NetworkQos, Policies
+from fabric.devices.nxos.remarks import remarks
 from fabric.devices.nxos.render import DEFAULT_MTU, WATCHDOG_ON
 from fabric.devices.nxos.state import (
     PfcState,
     Version,
+    parse_links,
     parse_neighbors,
     parse_pfc,
     parse_version,
 )
 from fabric.devices.sections import Section, find, parse, sha256
-from fabric.qos import PRIORITY_COUNT, DeviceQos, Neighbor, PortQos, Watchdog
+from fabric.qos import PRIORITY_COUNT, DeviceQos, Neighbor, PortFacts, PortQos, Watchdog
 
 RUNNING = "show running-config"
 STARTUP = "show startup-config"
 PFC = "show interface priority-flow-control"
 VERSION = "show version"
 LLDP = "show lldp neighbors"
+INTERFACE = "show interface"
 
-COMMANDS = (RUNNING, STARTUP, PFC, VERSION, LLDP)
+COMMANDS = (RUNNING, STARTUP, PFC, VERSION, LLDP, INTERFACE)
 
 
 def running_sections(target: Target, outputs: Outputs) -> list[Section]:
@@ -70,7 +73,30 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
         saved=_saved(outputs, unread),
         neighbors=_neighbors(outputs, unread),
         unread=tuple(dict.fromkeys(unread)),
+        facts=_facts(ports, live, outputs),
+        remarks=tuple(remarks(sections)),
     )
+
+
+def _facts(
+    ports: tuple[PortQos, ...], live: dict[str, PfcState] | None, outputs: Outputs
+) -> tuple[PortFacts, ...]:
+    """What the ports are seen to be; a switch that does not show it can still be read."""
+    links = parse_links(outputs.get(INTERFACE, ""))
+    facts = []
+    for port in ports:
+        link, pfc = links.get(port.name), (live or {}).get(port.name)
+        facts.append(
+            PortFacts(
+                port.name,
+                up=link.up if link else None,
+                speed_bps=link.speed_bps if link else None,
+                fec=link.fec if link else None,
+                pfc_mode=pfc.mode if pfc else None,
+                mac=link.mac if link else None,
+            )
+        )
+    return tuple(facts)
 
 
 def _live_pfc(outputs: Outputs, unread: list[str]) -> dict[str, PfcState] | None:

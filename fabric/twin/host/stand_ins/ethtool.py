@@ -23,6 +23,7 @@ QUERIES = {
     "--show-pause": "pause",
     "-i": "driver",
     "--driver": "driver",
+    "--show-fec": "fec",
     "-A": "set_pause",
     "--pause": "set_pause",
 }
@@ -59,6 +60,10 @@ def main(host: Host, arguments: list[str]) -> int:
         print(f"TX:\t\t{_on(state.tx_pause[0])}\n")
     elif query == "driver":
         show_driver(nic)
+    elif query == "fec":
+        print(f"FEC parameters for {nic.name}:")
+        print("Supported/Configured FEC encodings: Auto RS BaseR")
+        print(f"Active FEC encoding: {'RS' if state.admin_up[0] else 'Off'}")
     else:
         show_settings(nic, state)
     return 0

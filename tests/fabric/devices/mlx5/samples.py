@@ -144,8 +144,29 @@ def as_grep(path: str, text: str) -> str:
     return "".join(f"{path}:{line}\n" for line in text.splitlines())
 
 
+# grep over sysfs of a port that is up, Linux 5.15.
+LINK_FACTS = """\
+/sys/class/net/ens1f0/address:0c:42:a1:00:00:01
+/sys/class/net/ens1f0/operstate:up
+/sys/class/net/ens1f0/speed:25000
+"""
+GIDS = """\
+/sys/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0:ens1f0
+/sys/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/1:ens1f0
+/sys/class/infiniband/mlx5_0/ports/1/gid_attrs/types/0:IB/RoCE v1
+/sys/class/infiniband/mlx5_0/ports/1/gid_attrs/types/1:RoCE v2
+"""
+# ethtool 6.1 --show-fec.
+FEC = """\
+FEC parameters for ens1f0:
+Supported/Configured FEC encodings: Auto BaseR
+Active FEC encoding: BaseR
+"""
+
+
 def _outputs(*answers: str) -> dict[str, str]:
-    return dict(zip(MODULE.read_commands(TARGET), answers, strict=True))
+    facts = (LINK_FACTS, GIDS, FEC)
+    return dict(zip(MODULE.read_commands(TARGET), (*answers, *facts), strict=True))
 
 
 def factory() -> dict[str, str]:

@@ -14,7 +14,9 @@ from tests.fabric.devices.mlx5 import samples
 from tests.fabric.devices.mlx5.samples import TARGET, as_grep, factory, provisioned
 from tests.sites import make_site
 
-KERNEL, ENABLED, FILES, LINK, INFO, PAUSE, QOS, SYSFS, RDMA, DEBUGFS = MODULE.read_commands(TARGET)
+(
+    KERNEL, ENABLED, FILES, LINK, INFO, PAUSE, QOS, SYSFS, RDMA, DEBUGFS, *FACTS
+) = MODULE.read_commands(TARGET)  # fmt: skip
 
 
 @pytest.fixture

@@ -13,7 +13,9 @@ from tests.fabric.devices.mlx5 import samples
 from tests.fabric.devices.mlx5.samples import TARGET, as_grep, factory, provisioned
 from tests.sites import make_site
 
-KERNEL, ENABLED, FILES, LINK, INFO, PAUSE, QOS, SYSFS, RDMA, DEBUGFS = MODULE.read_commands(TARGET)
+(
+    KERNEL, ENABLED, FILES, LINK, INFO, PAUSE, QOS, SYSFS, RDMA, DEBUGFS, *FACTS
+) = MODULE.read_commands(TARGET)  # fmt: skip
 
 
 @pytest.fixture
@@ -27,7 +29,7 @@ def files_of(intended):
     return as_grep(script_path(port.name), script) + as_grep(UNIT_PATH, UNIT)
 
 
-def test_six_commands_a_port_and_four_a_host_show_everything():
+def test_nine_commands_a_port_and_four_a_host_show_everything():
     assert (KERNEL, LINK, QOS) == (
         "uname -r",
         "ip -j link show dev ens1f0",
@@ -41,8 +43,8 @@ def test_six_commands_a_port_and_four_a_host_show_everything():
             dataclasses.replace(samples.PORT, name="ens1f1", rdma_device="mlx5_1"),
         ),
     )
-    assert len(MODULE.read_commands(two)) == 3 + 1 + 2 * 6
-    assert not any("\n" in command or len(command) > 150 for command in MODULE.read_commands(two))
+    assert len(MODULE.read_commands(two)) == 3 + 1 + 2 * (6 + 3)
+    assert not any("\n" in command or len(command) > 220 for command in MODULE.read_commands(two))
 
 
 def test_a_provisioned_host_reads_back_as_what_was_intended(intended):

@@ -211,3 +211,34 @@ def test_dscps_have_names():
 def test_interface_names(text, name, physical):
     assert interface_name(text) == name
     assert is_physical(name) == physical
+
+
+def test_show_interface_tells_state_speed_fec_and_address():
+    text = listing("interface").replace(
+        "  Input flow-control is off",
+        "    admin fec state is auto, oper fec state is Rs-fec\n  Input",
+    )
+    state = read(interface=text)
+    facts = state.facts_of("Ethernet1/1")
+    assert (facts.up, facts.speed_bps, facts.fec) == (True, 25 * 10**9, "rs")
+    assert facts.mac == "00be75919b38"
+    down = state.facts_of("Ethernet1/2")
+    assert (down.up, down.speed_bps, down.fec) == (False, None, None)
+    assert state.facts_of("Ethernet1/1").pfc_mode == "on"
+
+
+def test_without_show_interface_the_switch_is_read_and_its_links_are_not_known():
+    state = read()
+    assert state.facts_of("Ethernet1/1").up is None
+    assert state.unread == read(interface=listing("interface")).unread
+
+
+def test_a_policy_that_rewrites_dscp_and_a_hash_without_ports_are_remarks():
+    text = listing("running-config").replace(
+        "set qos-group 3", "set qos-group 3\n    set dscp 0", 1
+    )
+    text += "ip load-sharing address source-destination universal-id 7\n"
+    remarks = {(remark.rule, remark.port) for remark in read(running_config=text).remarks}
+    assert ("rewrite", "Ethernet1/1") in remarks
+    assert ("ecmp", "") in remarks
+    assert read().remarks == ()

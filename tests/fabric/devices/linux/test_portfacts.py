@@ -1,0 +1,71 @@
+"""What a host's port is seen to be: link, FEC, GIDs, bond, virtual function."""
+
+import pytest
+
+from fabric.devices.linux.portfacts import (
+    fec_command,
+    gid_command,
+    link_command,
+    rdma_mtu_bytes,
+    read_facts,
+)
+from fabric.qos import PortFacts
+from tests.fabric.devices.mlx5.samples import FEC, GIDS, LINK_FACTS, PORT
+
+SHOWN = {link_command(PORT): LINK_FACTS, gid_command(PORT): GIDS, fec_command(PORT): FEC}
+LLDPAD = "/sys/fs/cgroup/system.slice/lldpad.service/cgroup.procs:812\n"
+NET = "/sys/class/net/ens1f0"
+
+
+def test_a_port_that_is_up_shows_speed_fec_gids_and_address():
+    assert read_facts(PORT, SHOWN, 9000) == PortFacts(
+        "ens1f0",
+        up=True,
+        speed_bps=25 * 10**9,
+        fec="fc",
+        rdma_mtu_bytes=4096,
+        gid_type="v2",
+        lldp_agents=(),
+        bond="",
+        virtual_function=False,
+        mac="0c42a1000001",
+    )
+
+
+def test_what_is_not_shown_is_none():
+    assert read_facts(PORT, {}, None) == PortFacts("ens1f0")
+
+
+@pytest.mark.parametrize(
+    ("interface", "rdma"),
+    [(9000, 4096), (4192, 4096), (4191, 2048), (1500, 1024), (300, None)],
+)
+def test_the_rdma_mtu_is_the_largest_that_fits_with_its_headers(interface, rdma):
+    assert rdma_mtu_bytes(interface) == rdma
+
+
+def test_a_bond_member_a_virtual_function_and_lldpad_are_seen():
+    link = LINK_FACTS + f"{NET}/master/uevent:INTERFACE=bond0\n{NET}/device/physfn/vendor:0x15b3\n"
+    facts = read_facts(PORT, {link_command(PORT): link, gid_command(PORT): GIDS + LLDPAD}, 9000)
+    assert (facts.bond, facts.virtual_function, facts.lldp_agents) == ("bond0", True, ("lldpad",))
+
+
+def test_a_table_without_v2_is_v1():
+    only = GIDS.replace("RoCE v2", "IB/RoCE v1")
+    assert read_facts(PORT, {gid_command(PORT): only}, 9000).gid_type == "v1"
+
+
+@pytest.mark.parametrize(
+    ("text", "fec"),
+    [
+        (FEC, "fc"),
+        (FEC.replace("encoding: BaseR", "encoding: RS"), "rs"),
+        (FEC.replace("encoding: BaseR", "encoding: Off"), "none"),
+        # ethtool 4.15: one line, of what is configured.
+        ("FEC parameters for ens1f0:\nFEC encodings: RS\n", "rs"),
+        ("FEC parameters for ens1f0:\nConfigured FEC encodings: Auto\n", "auto"),
+        ("netlink error: Operation not supported\n", None),
+    ],
+)
+def test_fec_is_what_is_in_use_where_the_driver_says_so(text, fec):
+    assert read_facts(PORT, {fec_command(PORT): text}, None).fec == fec
