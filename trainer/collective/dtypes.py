@@ -21,6 +21,7 @@ class ReduceOp(IntEnum):
     AVERAGE = 1
     MIN = 2
     MAX = 3
+    PRODUCT = 4
 
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)

@@ -1,8 +1,8 @@
 """The loops over elements, compiled, without the GIL.
 
-Each combines two contiguous one-dimensional arrays of the same length in
-place. fp16 and bf16 are passed as their bit patterns (uint16), computed in
-fp32 and rounded to nearest even after each operation.
+Each works on contiguous one-dimensional arrays in place. fp16 and bf16 are
+passed as their bit patterns (uint16), computed in fp32 and rounded to nearest
+even after each operation; ``form`` tells them from integers.
 """
 
 from __future__ import annotations
@@ -14,15 +14,26 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 
 from trainer.collective.dtypes import BFLOAT16, ReduceOp
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
+PLAIN, HALF, BRAIN = 0, 1, 2
+_SUM, _AVERAGE, _MIN, _MAX = (
+    int(op) for op in (ReduceOp.SUM, ReduceOp.AVERAGE, ReduceOp.MIN, ReduceOp.MAX)
+)
 
-def _compiled(function: _F) -> _F:
+
+def compiled(function: _F) -> _F:
+    """Compile for any types, without the GIL, and keep the machine code on disk."""
     return cast(_F, numba.njit(nogil=True, cache=True)(function))
+
+
+def external(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:  # noqa: ANN401
+    """A function of the C library, for compiled callers; types are numba's."""
+    return cast(Callable[..., Any], types.ExternalFunction(name, result(*arguments)))
 
 
 def _float_from_half(_context: Any, _bits: Any) -> Any:  # noqa: ANN401 (numba's own types)
@@ -59,13 +70,13 @@ float_from_bits = intrinsic(_float_from_bits)
 bits_from_float = intrinsic(_bits_from_float)
 
 
-@_compiled
+@compiled
 def float_from_brain(bits: int) -> float:
     """bf16 is the upper half of an fp32."""
     return float_from_bits(np.uint32(bits) << np.uint32(16))  # type: ignore[no-any-return]
 
 
-@_compiled
+@compiled
 def brain_from_float(value: float | np.float32) -> int:
     """Round to nearest even on the sixteen bits that are dropped; NaN stays a quiet NaN."""
     bits = bits_from_float(value)
@@ -74,129 +85,162 @@ def brain_from_float(value: float | np.float32) -> int:
     return np.uint16(kept >> np.uint32(16))  # type: ignore[return-value]
 
 
-@_compiled
-def _add(into: np.ndarray, other: np.ndarray) -> None:
+@compiled
+def _combine_numbers(into: np.ndarray, other: np.ndarray, op: int) -> None:
+    if op == _MIN:
+        for i in range(into.size):
+            a, b = into[i], other[i]
+            into[i] = b if (b < a or b != b) else a  # noqa: PLR0124 (NaN)
+    elif op == _MAX:
+        for i in range(into.size):
+            a, b = into[i], other[i]
+            into[i] = b if (b > a or b != b) else a  # noqa: PLR0124 (NaN)
+    elif op in (_SUM, _AVERAGE):
+        for i in range(into.size):
+            into[i] += other[i]
+    else:
+        for i in range(into.size):
+            into[i] *= other[i]
+
+
+@compiled
+def _combine_halves(into: np.ndarray, other: np.ndarray, op: int) -> None:
+    if op == _MIN:
+        for i in range(into.size):
+            a, b = float_from_half(into[i]), float_from_half(other[i])
+            into[i] = other[i] if (b < a or b != b) else into[i]  # noqa: PLR0124
+    elif op == _MAX:
+        for i in range(into.size):
+            a, b = float_from_half(into[i]), float_from_half(other[i])
+            into[i] = other[i] if (b > a or b != b) else into[i]  # noqa: PLR0124
+    elif op in (_SUM, _AVERAGE):
+        for i in range(into.size):
+            into[i] = half_from_float(float_from_half(into[i]) + float_from_half(other[i]))
+    else:
+        for i in range(into.size):
+            into[i] = half_from_float(float_from_half(into[i]) * float_from_half(other[i]))
+
+
+@compiled
+def _combine_brains(into: np.ndarray, other: np.ndarray, op: int) -> None:
+    if op == _MIN:
+        for i in range(into.size):
+            a, b = float_from_brain(into[i]), float_from_brain(other[i])
+            into[i] = other[i] if (b < a or b != b) else into[i]  # noqa: PLR0124
+    elif op == _MAX:
+        for i in range(into.size):
+            a, b = float_from_brain(into[i]), float_from_brain(other[i])
+            into[i] = other[i] if (b > a or b != b) else into[i]  # noqa: PLR0124
+    elif op in (_SUM, _AVERAGE):
+        for i in range(into.size):
+            into[i] = brain_from_float(
+                np.float32(float_from_brain(into[i]) + float_from_brain(other[i]))
+            )
+    else:
+        for i in range(into.size):
+            into[i] = brain_from_float(
+                np.float32(float_from_brain(into[i]) * float_from_brain(other[i]))
+            )
+
+
+@compiled
+def _divide_halves(into: np.ndarray, by: int) -> None:
     for i in range(into.size):
-        into[i] += other[i]
+        into[i] = half_from_float(np.float32(float_from_half(into[i]) / np.float32(by)))
 
 
-@_compiled
-def _minimum(into: np.ndarray, other: np.ndarray) -> None:
+@compiled
+def _divide_brains(into: np.ndarray, by: int) -> None:
     for i in range(into.size):
-        a, b = into[i], other[i]
-        into[i] = b if (b < a or b != b) else a  # noqa: PLR0124 (NaN)
+        into[i] = brain_from_float(np.float32(float_from_brain(into[i]) / np.float32(by)))
 
 
-@_compiled
-def _maximum(into: np.ndarray, other: np.ndarray) -> None:
+@compiled
+def _divide_floats(into: np.ndarray, by: int) -> None:
+    divisor = into.dtype.type(by)
     for i in range(into.size):
-        a, b = into[i], other[i]
-        into[i] = b if (b > a or b != b) else a  # noqa: PLR0124 (NaN)
+        into[i] = into[i] / divisor
 
 
-@_compiled
-def _divide(into: np.ndarray, by: int) -> None:
-    for i in range(into.size):
-        into[i] = into[i] / by
-
-
-@_compiled
-def _floor_divide(into: np.ndarray, by: int) -> None:
+@compiled
+def _divide_integers(into: np.ndarray, by: int) -> None:
     divisor = into.dtype.type(by)
     for i in range(into.size):
         into[i] = into[i] // divisor
 
 
-@_compiled
-def _add_half(into: np.ndarray, other: np.ndarray) -> None:
-    for i in range(into.size):
-        into[i] = half_from_float(float_from_half(into[i]) + float_from_half(other[i]))
+def _by_type(stub: Callable[..., None]) -> Callable[[_F], _F]:
+    """The decorated function chooses, by numba's types, what a call of ``stub`` compiles to."""
+    return cast(Callable[[_F], _F], overload(stub))
 
 
-@_compiled
-def _minimum_half(into: np.ndarray, other: np.ndarray) -> None:
-    for i in range(into.size):
-        a, b = float_from_half(into[i]), float_from_half(other[i])
-        into[i] = other[i] if (b < a or b != b) else into[i]  # noqa: PLR0124
+def combine_any(into: np.ndarray, other: np.ndarray, op: int, form: int) -> None:
+    """``into = into (op) other``, for compiled callers; AVERAGE only adds."""
+    combine(into, other, op, form)
 
 
-@_compiled
-def _maximum_half(into: np.ndarray, other: np.ndarray) -> None:
-    for i in range(into.size):
-        a, b = float_from_half(into[i]), float_from_half(other[i])
-        into[i] = other[i] if (b > a or b != b) else into[i]  # noqa: PLR0124
+def divide_any(into: np.ndarray, by: int, form: int) -> None:
+    """``into = into / by``, for compiled callers; integers round down."""
+    divide(into, by, form)
 
 
-@_compiled
-def _divide_half(into: np.ndarray, by: int) -> None:
-    for i in range(into.size):
-        into[i] = half_from_float(np.float32(float_from_half(into[i]) / np.float32(by)))
+@_by_type(combine_any)
+def _combine_by_type(into: Any, other: Any, op: Any, form: Any) -> Any:  # noqa: ANN401, ARG001
+    # A kernel is chosen when it is compiled, but for the types that share uint16.
+    def sixteen(into: Any, other: Any, op: Any, form: Any) -> None:  # noqa: ANN401
+        if form == HALF:
+            _combine_halves(into, other, op)
+        elif form == BRAIN:
+            _combine_brains(into, other, op)
+        else:
+            _combine_numbers(into, other, op)
+
+    def numbers(into: Any, other: Any, op: Any, form: Any) -> None:  # noqa: ANN401, ARG001
+        _combine_numbers(into, other, op)
+
+    return sixteen if into.dtype == types.uint16 else numbers
 
 
-@_compiled
-def _add_brain(into: np.ndarray, other: np.ndarray) -> None:
-    for i in range(into.size):
-        into[i] = brain_from_float(
-            np.float32(float_from_brain(into[i]) + float_from_brain(other[i]))
-        )
+@_by_type(divide_any)
+def _divide_by_type(into: Any, by: Any, form: Any) -> Any:  # noqa: ANN401, ARG001
+    def sixteen(into: Any, by: Any, form: Any) -> None:  # noqa: ANN401
+        if form == HALF:
+            _divide_halves(into, by)
+        elif form == BRAIN:
+            _divide_brains(into, by)
+        else:
+            _divide_integers(into, by)
+
+    def integers(into: Any, by: Any, form: Any) -> None:  # noqa: ANN401, ARG001
+        _divide_integers(into, by)
+
+    def floats(into: Any, by: Any, form: Any) -> None:  # noqa: ANN401, ARG001
+        _divide_floats(into, by)
+
+    if into.dtype == types.uint16:
+        return sixteen
+    return integers if isinstance(into.dtype, types.Integer) else floats
 
 
-@_compiled
-def _minimum_brain(into: np.ndarray, other: np.ndarray) -> None:
-    for i in range(into.size):
-        a, b = float_from_brain(into[i]), float_from_brain(other[i])
-        into[i] = other[i] if (b < a or b != b) else into[i]  # noqa: PLR0124
+@compiled
+def combine(into: np.ndarray, other: np.ndarray, op: int, form: int) -> None:
+    """``into = into (op) other`` for arrays of :func:`storage_dtype`; AVERAGE only adds."""
+    combine_any(into, other, op, form)
 
 
-@_compiled
-def _maximum_brain(into: np.ndarray, other: np.ndarray) -> None:
-    for i in range(into.size):
-        a, b = float_from_brain(into[i]), float_from_brain(other[i])
-        into[i] = other[i] if (b > a or b != b) else into[i]  # noqa: PLR0124
+@compiled
+def divide(into: np.ndarray, by: int, form: int) -> None:
+    """``into = into / by``, the last part of an average; integers round down."""
+    divide_any(into, by, form)
 
 
-@_compiled
-def _divide_brain(into: np.ndarray, by: int) -> None:
-    for i in range(into.size):
-        into[i] = brain_from_float(np.float32(float_from_brain(into[i]) / np.float32(by)))
-
-
-_PLAIN = {
-    ReduceOp.SUM: _add,
-    ReduceOp.AVERAGE: _add,
-    ReduceOp.MIN: _minimum,
-    ReduceOp.MAX: _maximum,
-}
-_HALF = {
-    ReduceOp.SUM: _add_half,
-    ReduceOp.AVERAGE: _add_half,
-    ReduceOp.MIN: _minimum_half,
-    ReduceOp.MAX: _maximum_half,
-}
-_BRAIN = {
-    ReduceOp.SUM: _add_brain,
-    ReduceOp.AVERAGE: _add_brain,
-    ReduceOp.MIN: _minimum_brain,
-    ReduceOp.MAX: _maximum_brain,
-}
+def form_of(dtype: np.dtype) -> int:
+    """Which of the types that are stored as uint16 this is; PLAIN for all others."""
+    if dtype == np.dtype(np.float16):
+        return HALF
+    return BRAIN if dtype == BFLOAT16 else PLAIN
 
 
 def storage_dtype(dtype: np.dtype) -> np.dtype:
     """The type under which a kernel sees elements: 16-bit floats go as their bits."""
-    return np.dtype(np.uint16) if dtype in (np.dtype(np.float16), BFLOAT16) else dtype
-
-
-def combiner(dtype: np.dtype, op: ReduceOp) -> Callable[[np.ndarray, np.ndarray], None]:
-    """``into = into (op) other`` for arrays of :func:`storage_dtype`; AVERAGE only adds."""
-    if dtype == np.dtype(np.float16):
-        return _HALF[op]
-    return (_BRAIN if dtype == BFLOAT16 else _PLAIN)[op]
-
-
-def divider(dtype: np.dtype) -> Callable[[np.ndarray, int], None]:
-    """``into = into / by``, the last part of an average; integers round down."""
-    if dtype == np.dtype(np.float16):
-        return _divide_half
-    if dtype == BFLOAT16:
-        return _divide_brain
-    return _floor_divide if dtype.kind in "iu" else _divide
+    return np.dtype(np.uint16) if form_of(dtype) else dtype

@@ -10,7 +10,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -85,9 +85,20 @@ class Membership:
         """Proof, for another rank, that we belong to the job; 32 bytes."""
         return prove(self._token, purpose)
 
-    def gather(self, topic: str, value: Any) -> list[Any]:  # noqa: ANN401 (any JSON)
-        """What every rank says under ``topic``, by rank; all must call it in the same order."""
-        self._send({"t": "gather", "topic": topic, "value": value})
+    def gather(
+        self,
+        topic: str,
+        value: Any,  # noqa: ANN401 (any JSON)
+        ranks: Sequence[int] = (),
+    ) -> list[Any]:
+        """What every rank says under ``topic``, by rank; all must call it in the same order.
+
+        With ``ranks`` only these take part, and the answer is in their order.
+        """
+        ranks = tuple(ranks) or tuple(range(self.size))
+        if len(ranks) < self.size:
+            topic = f"{topic} of ranks {','.join(map(str, ranks))}"
+        self._send({"t": "gather", "topic": topic, "value": value, "ranks": ranks})
         began = time.monotonic()
         with self._news:
             while topic not in self._gathered:

@@ -22,7 +22,7 @@ from fabric.errors import InputError
 from trainer.collective.errors import Failure, RankId
 from trainer.collective.wire import LineReader, Message, encode, new_nonce, prove, proves
 
-PROTOCOL = 1
+PROTOCOL = 2
 _TICK_S = 0.1
 _HELLO_WITHIN_S = 5.0
 
@@ -94,7 +94,7 @@ class Rendezvous:
         self._slow_after_s = slow_after_s
         self._failure: tuple[Failure, str] | None = None
         self._members: dict[int, _Member] = {}
-        self._gathering: dict[str, dict[int, Any]] = {}
+        self._gathering: dict[tuple[str, tuple[int, ...]], dict[int, Any]] = {}
         self._reported_slow: set[tuple[int, int]] = set()
         self._lock = threading.RLock()
         self._stopping = threading.Event()
@@ -248,7 +248,8 @@ class Rendezvous:
                 member.waiting_s = float(message["waiting_s"])
                 member.grace_s = float(message["grace_s"])
             case "gather":
-                self._gather(rank, str(message["topic"]), message["value"])
+                ranks = tuple(int(other) for other in message["ranks"])
+                self._gather(rank, str(message["topic"]), message["value"], ranks)
             case "event":
                 if self._on_event:
                     self._on_event(rank, message["value"])
@@ -261,26 +262,32 @@ class Rendezvous:
             case "bye":
                 member.left = True
 
-    def _gather(self, rank: int, topic: str, value: Any) -> None:  # noqa: ANN401 (any JSON)
-        values = self._gathering.setdefault(topic, {})
+    def _gather(
+        self,
+        rank: int,
+        topic: str,
+        value: Any,  # noqa: ANN401 (any JSON)
+        ranks: tuple[int, ...],
+    ) -> None:
+        values = self._gathering.setdefault((topic, ranks), {})
         values[rank] = value
-        if len(values) == self.size:
-            del self._gathering[topic]
+        if all(other in values for other in ranks):
+            del self._gathering[topic, ranks]
             answer = {
                 "t": "gathered",
                 "topic": topic,
-                "values": [values[other] for other in range(self.size)],
+                "values": [values[other] for other in ranks],
             }
-            for member in self._members.values():
-                self._send(member.connection, answer)
+            for other in ranks:
+                self._send(self._members[other].connection, answer)
 
     def _overdue(self, waiter: _Member, peer: int, waited_s: float) -> None:
         """Blame who is furthest behind; the waiter only knows its neighbour."""
         absent = {
             rank
-            for values in self._gathering.values()
+            for (_, ranks), values in self._gathering.items()
             if waiter.who.rank in values
-            for rank in range(self.size)
+            for rank in ranks
             if rank not in values
         }
         behind = min(

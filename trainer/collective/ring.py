@@ -12,41 +12,25 @@ and so does a second run.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from trainer.collective import kernels
 from trainer.collective.dtypes import ReduceOp
+from trainer.collective.engine import (
+    WORKSPACE_BYTES,
+    Place,
+    Regions,
+    parts_in,
+    parts_of,
+)
 from trainer.collective.errors import MismatchError
 from trainer.collective.stamp import Stamp
 from trainer.collective.transport import Incoming, Patience, Region, Transport
 
 CACHE_LINE_BYTES = 64
-
-
-@dataclass(frozen=True)
-class Ring:
-    """A transport with what every collective needs beside it.
-
-    ``segment_bytes`` is how much is passed on at once.
-    """
-
-    transport: Transport
-    patience: Patience
-    segment_bytes: int
-
-    def take(self, into: np.ndarray | None, stamp: Stamp, nbytes: int) -> Incoming:
-        """The next segment; MismatchError if the left neighbour is doing something else."""
-        incoming = self.transport.take(into, self.patience)
-        if incoming.stamp != stamp.packed or incoming.view.size != nbytes:
-            left = (self.transport.rank - 1) % self.transport.size
-            theirs = Stamp.unpack(incoming.stamp)
-            raise MismatchError(
-                f"rank {left} and rank {self.transport.rank} disagree: "
-                f"rank {left} is in {theirs}, rank {self.transport.rank} in {stamp}."
-            )
-        return incoming
+# Small enough to stay in a core's cache between being received and combined.
+SEGMENT_BYTES = 512 << 10
 
 
 def split(count: int, parts: int, itemsize: int) -> list[tuple[int, int]]:
@@ -64,111 +48,190 @@ def _segments(span: tuple[int, int], step: int) -> Iterator[tuple[int, int]]:
         yield (at, min(at + step, stop))
 
 
-def allreduce(
-    ring: Ring, region: Region, offset: int, count: int, dtype: np.dtype, op: ReduceOp, stamp: Stamp
-) -> None:
-    """Combine ``count`` elements at byte ``offset`` of every rank's region, in place."""
-    transport = ring.transport
-    n, rank, itemsize = transport.size, transport.rank, dtype.itemsize
-    storage = kernels.storage_dtype(dtype)
-    combine, divide = kernels.combiner(dtype, op), kernels.divider(dtype)
-    octets = region.memory[offset : offset + count * itemsize]
-    mine = octets.view(storage)
-    chunks = split(count, n, itemsize)
-    step = max(1, ring.segment_bytes // itemsize)
+class RingEngine:
+    """See :class:`~trainer.collective.engine.Engine`; ``segment_bytes`` is passed on at once."""
 
-    def post(a: int, b: int) -> None:
-        transport.post(region, offset + a * itemsize, offset + b * itemsize, stamp.packed)
+    def __init__(
+        self, transport: Transport, patience: Patience, *, segment_bytes: int = SEGMENT_BYTES
+    ) -> None:
+        self.name = transport.name
+        self.rank = transport.rank
+        self.size = transport.size
+        self._transport = transport
+        self._patience = patience
+        self._segment_bytes = segment_bytes
+        self._regions = Regions()
+        self._workspace: Region | None = None
 
-    for a, b in _segments(chunks[rank], step):
-        post(a, b)
-    for hop in range(1, n):
-        for a, b in _segments(chunks[(rank - hop) % n], step):
-            incoming = ring.take(None, stamp, (b - a) * itemsize)
-            combine(mine[a:b], incoming.view.view(storage))
-            transport.done()
-            if hop == n - 1 and op is ReduceOp.AVERAGE:
-                divide(mine[a:b], n)
-            post(a, b)
-    for hop in range(n - 1):
-        for a, b in _segments(chunks[(rank - hop) % n], step):
-            target = octets[a * itemsize : b * itemsize]
-            incoming = ring.take(target, stamp, target.size)
-            if not incoming.placed:
-                np.copyto(target, incoming.view)
-            transport.done()
-            if hop < n - 2:
-                post(a, b)
-    transport.drain(ring.patience)
+    def allocate(self, nbytes: int) -> Region:
+        """See :class:`~trainer.collective.engine.Engine`."""
+        region = self._transport.allocate(nbytes)
+        self._regions.add(region)
+        return region
 
+    def free(self, region: Region) -> None:
+        """See :class:`~trainer.collective.engine.Engine`."""
+        self._regions.remove(region)
+        self._transport.free(region)
 
-def reduce(
-    ring: Ring,
-    region: Region,
-    offset: int,
-    count: int,
-    dtype: np.dtype,
-    op: ReduceOp,
-    root: int,
-    stamp: Stamp,
-) -> None:
-    """Combine ``count`` elements of every rank into the root's region.
+    def allreduce(self, array: np.ndarray, op: ReduceOp, stamp: Stamp) -> None:
+        """See :class:`~trainer.collective.engine.Engine`."""
+        divisor = self.size if op is ReduceOp.AVERAGE else 1
+        for part, place, held, said in self._placed(array, stamp):
+            self.combine(place, held, op, said, divisor=divisor)
+            if held is not part:
+                np.copyto(part, held)
 
-    Segments travel from the root's right neighbour around to the root, each
-    rank adding its own; the other ranks' regions are used up by that.
-    """
-    transport = ring.transport
-    n, rank, itemsize = transport.size, transport.rank, dtype.itemsize
-    storage = kernels.storage_dtype(dtype)
-    combine, divide = kernels.combiner(dtype, op), kernels.divider(dtype)
-    mine = region.memory[offset : offset + count * itemsize].view(storage)
-    for a, b in _segments((0, count), max(1, ring.segment_bytes // itemsize)):
-        if rank != (root + 1) % n:
-            incoming = ring.take(None, stamp, (b - a) * itemsize)
-            combine(mine[a:b], incoming.view.view(storage))
-            transport.done()
-        if rank != root:
-            transport.post(region, offset + a * itemsize, offset + b * itemsize, stamp.packed)
-        elif op is ReduceOp.AVERAGE:
-            divide(mine[a:b], n)
-    transport.drain(ring.patience)
+    def combine(
+        self, place: Place, array: np.ndarray, op: ReduceOp, stamp: Stamp, *, divisor: int
+    ) -> None:
+        """Allreduce an array that lies at ``place``, then divide it by ``divisor``."""
+        n, rank, itemsize = self.size, self.rank, array.itemsize
+        mine = array.view(kernels.storage_dtype(array.dtype))
+        octets = array.view(np.uint8)
+        form = kernels.form_of(array.dtype)
+        chunks = split(array.size, n, itemsize)
+        step = max(1, self._segment_bytes // itemsize)
+        for a, b in _segments(chunks[rank], step):
+            self._post(place, a * itemsize, b * itemsize, stamp)
+        for hop in range(1, n):
+            for a, b in _segments(chunks[(rank - hop) % n], step):
+                incoming = self._take(None, (b - a) * itemsize, stamp)
+                kernels.combine(mine[a:b], incoming.view.view(mine.dtype), int(op), form)
+                self._transport.done()
+                if hop == n - 1 and divisor > 1:
+                    kernels.divide(mine[a:b], divisor, form)
+                self._post(place, a * itemsize, b * itemsize, stamp)
+        for hop in range(n - 1):
+            for a, b in _segments(chunks[(rank - hop) % n], step):
+                self._fetch(octets[a * itemsize : b * itemsize], stamp)
+                if hop < n - 2:
+                    self._post(place, a * itemsize, b * itemsize, stamp)
+        self._transport.drain(self._patience)
 
+    def reduce(self, array: np.ndarray, root: int, op: ReduceOp, stamp: Stamp) -> None:
+        """See :class:`~trainer.collective.engine.Engine`.
 
-def broadcast(
-    ring: Ring, region: Region, offset: int, nbytes: int, root: int, stamp: Stamp
-) -> None:
-    """Copy the root's bytes to every rank, passed on from neighbour to neighbour."""
-    transport = ring.transport
-    octets = region.memory[offset : offset + nbytes]
-    last = (root - 1) % transport.size
-    for a, b in _segments((0, nbytes), ring.segment_bytes):
-        if transport.rank != root:
-            incoming = ring.take(octets[a:b], stamp, b - a)
-            if not incoming.placed:
-                np.copyto(octets[a:b], incoming.view)
-            transport.done()
-        if transport.rank != last:
-            transport.post(region, offset + a, offset + b, stamp.packed)
-    transport.drain(ring.patience)
+        Segments travel from the root's right neighbour around to the root,
+        each rank adding its own.
+        """
+        for part, place, held, said in self._placed(array, stamp):
+            self._reduce_part(place, held, root, op, said)
+            if held is not part and self.rank == root:
+                np.copyto(part, held)
 
+    def broadcast(self, array: np.ndarray, root: int, stamp: Stamp) -> None:
+        """See :class:`~trainer.collective.engine.Engine`; passed on from neighbour to neighbour."""
+        last = (root - 1) % self.size
+        for part, place, held, said in self._placed(array, stamp, filled=self.rank == root):
+            for a, b in _segments((0, held.size), self._segment_bytes):
+                if self.rank != root:
+                    self._fetch(held[a:b], said)
+                if self.rank != last:
+                    self._post(place, a, b, said)
+            self._transport.drain(self._patience)
+            if held is not part and self.rank != root:
+                np.copyto(part, held)
 
-def allgather(ring: Ring, region: Region, block_bytes: int, stamp: Stamp) -> None:
-    """Fill a region of ``size`` blocks: block i comes from rank i, who has put it there."""
-    transport = ring.transport
-    n, rank = transport.size, transport.rank
+    def allgather(self, block: np.ndarray, into: np.ndarray, stamp: Stamp) -> None:
+        """See :class:`~trainer.collective.engine.Engine`."""
+        into[self.rank] = block
+        done = 0
+        for part in parts_of(block, max(1, WORKSPACE_BYTES // self.size)):
+            wanted = into[:, done : done + part.size]
+            held = self._stage(self.size * part.size)
+            rows = held.memory[: self.size * part.size].reshape(self.size, part.size)
+            rows[self.rank] = part
+            self._gather_part(Place(held, 0), rows, stamp)
+            np.copyto(wanted, rows)
+            done += part.size
 
-    def span(block: int) -> tuple[int, int]:
-        return (block * block_bytes, (block + 1) * block_bytes)
+    def barrier(self, stamp: Stamp) -> None:
+        """See :class:`~trainer.collective.engine.Engine`."""
+        place = Place(self._stage(self.size), 0)
+        self._gather_part(place, place.region.memory[: self.size].reshape(self.size, 1), stamp)
 
-    for a, b in _segments(span(rank), ring.segment_bytes):
-        transport.post(region, a, b, stamp.packed)
-    for hop in range(1, n):
-        for a, b in _segments(span((rank - hop) % n), ring.segment_bytes):
-            target = region.memory[a:b]
-            incoming = ring.take(target, stamp, b - a)
-            if not incoming.placed:
-                np.copyto(target, incoming.view)
-            transport.done()
-            if hop < n - 1:
-                transport.post(region, a, b, stamp.packed)
-    transport.drain(ring.patience)
+    def close(self) -> None:
+        """See :class:`~trainer.collective.engine.Engine`."""
+        self._workspace = None
+        self._transport.close()
+
+    def _reduce_part(
+        self, place: Place, array: np.ndarray, root: int, op: ReduceOp, stamp: Stamp
+    ) -> None:
+        itemsize = array.itemsize
+        mine = array.view(kernels.storage_dtype(array.dtype))
+        form = kernels.form_of(array.dtype)
+        for a, b in _segments((0, array.size), max(1, self._segment_bytes // itemsize)):
+            if self.rank != (root + 1) % self.size:
+                incoming = self._take(None, (b - a) * itemsize, stamp)
+                kernels.combine(mine[a:b], incoming.view.view(mine.dtype), int(op), form)
+                self._transport.done()
+            if self.rank != root:
+                self._post(place, a * itemsize, b * itemsize, stamp)
+            elif op is ReduceOp.AVERAGE:
+                kernels.divide(mine[a:b], self.size, form)
+        self._transport.drain(self._patience)
+
+    def _gather_part(self, place: Place, rows: np.ndarray, stamp: Stamp) -> None:
+        """Fill row i from rank i, who has put it there."""
+        n, rank, width = self.size, self.rank, rows.shape[1]
+        for a, b in _segments((0, width), self._segment_bytes):
+            self._post(place, rank * width + a, rank * width + b, stamp)
+        for hop in range(1, n):
+            row = (rank - hop) % n
+            for a, b in _segments((0, width), self._segment_bytes):
+                self._fetch(rows[row, a:b], stamp)
+                if hop < n - 1:
+                    self._post(place, row * width + a, row * width + b, stamp)
+        self._transport.drain(self._patience)
+
+    def _post(self, place: Place, start: int, stop: int, stamp: Stamp) -> None:
+        offset = place.offset
+        self._transport.post(place.region, offset + start, offset + stop, stamp.packed)
+
+    def _fetch(self, target: np.ndarray, stamp: Stamp) -> None:
+        """The next segment into ``target`` (uint8)."""
+        incoming = self._take(target, target.size, stamp)
+        if not incoming.placed:
+            np.copyto(target, incoming.view)
+        self._transport.done()
+
+    def _take(self, into: np.ndarray | None, nbytes: int, stamp: Stamp) -> Incoming:
+        """The next segment; MismatchError if the left neighbour is doing something else."""
+        incoming = self._transport.take(into, nbytes, self._patience)
+        if incoming.stamp != stamp.packed or incoming.view.size != nbytes:
+            left = self._patience.number((self.rank - 1) % self.size)
+            mine = self._patience.number(self.rank)
+            theirs = Stamp.unpack(incoming.stamp)
+            raise MismatchError(
+                f"rank {left} and rank {mine} disagree: "
+                f"rank {left} is in {theirs}, rank {mine} in {stamp}."
+            )
+        return incoming
+
+    def _placed(
+        self, array: np.ndarray, stamp: Stamp, *, filled: bool = True
+    ) -> Iterator[tuple[np.ndarray, Place, np.ndarray, Stamp]]:
+        """The array where it is if the transport can reach it, else its parts, copied."""
+        place = self._regions.find(array)
+        if place is None and self._transport.reaches_all_memory:
+            place = Place(Region(-1, array.view(np.uint8)), 0)
+        if place is not None:
+            yield array, place, array, stamp
+            return
+        if array.nbytes > WORKSPACE_BYTES:
+            stamp = stamp._replace(parts=parts_in(array, WORKSPACE_BYTES) & 0xFFFF)
+        for part in parts_of(array, WORKSPACE_BYTES):
+            region = self._stage(part.nbytes)
+            held = region.memory[: part.nbytes].view(part.dtype)
+            if filled:
+                np.copyto(held, part)
+            yield part, Place(region, 0), held, stamp
+
+    def _stage(self, nbytes: int) -> Region:
+        if self._workspace is None or self._workspace.memory.size < nbytes:
+            if self._workspace is not None:
+                self._transport.free(self._workspace)
+            self._workspace = self._transport.allocate(max(nbytes, WORKSPACE_BYTES))
+        return self._workspace

@@ -1,53 +1,54 @@
-"""Counters in shared memory that one process advances and another waits for.
+"""Counters in shared memory that one process advances and others wait for.
 
-A waiter spins for a moment when there are cores to spare, then sleeps in the
-kernel (futex(2), Linux), so that more ranks than cores do not starve each
-other. Counters are 32 bits and wrap; they are compared modulo 2**32. The
-words are addressed by their plain memory address and are 4-byte aligned.
+A waiter spins for a moment when there are cores to spare, then gives its core
+away, then sleeps in the kernel (futex(2), Linux), so that more ranks than
+cores do not starve each other. Counters are 32 bits and wrap; they are
+compared modulo 2**32. The words are addressed by their plain memory address
+and are 4-byte aligned; the word 64 bytes behind a counter says that somebody
+sleeps on it. All of it is compiled and holds no GIL.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import platform
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+import time
+from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
 from fabric.errors import ToolError
-
-_F = TypeVar("_F", bound=Callable[..., Any])
+from trainer.collective.kernels import compiled, external
 
 _FUTEX_NUMBER = {"x86_64": 202, "aarch64": 98, "ppc64le": 221, "riscv64": 98, "s390x": 238}
-_FUTEX_WAIT, _FUTEX_WAKE = 0, 1
-# About ten microseconds: less than what sleeping and being woken costs.
-SPINS = 20_000
+_FUTEX_WAIT, _FUTEX_WAKE, _ALL = 0, 1, 0x7FFFFFFF
+SLEEPER = 64
+# As long as ranks of equal load come after each other.
+SPIN_S = 10e-6
+# More than being woken takes, so that two ranks do not put each other to sleep.
+YIELD_NS = 150_000
+# Sleep at most this long before asking whether the job still lives.
+SLICE_NS = 50_000_000
+_CALIBRATION = 50_000
+
+_long = types.int64
+_syscall = external("syscall", _long, _long, _long, _long, _long, _long, _long)
+_sched_yield = external("sched_yield", types.int32)
+_clock_gettime = external("clock_gettime", types.int32, types.int32, _long)
+_CLOCK_MONOTONIC = 1
 
 
-class _Timespec(ctypes.Structure):
-    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
-
-
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def _futex_number() -> int:
+def futex_number() -> int:
+    """The number of futex(2) on this machine; ToolError where it is not known."""
     machine = platform.machine()
     if machine not in _FUTEX_NUMBER:
         raise ToolError(
             f"cannot wait in shared memory on {machine}", advice="Use the tcp transport."
         )
     return _FUTEX_NUMBER[machine]
-
-
-def _compiled(function: _F) -> _F:
-    return cast(_F, numba.njit(nogil=True, cache=True)(function))
 
 
 def _pointer(builder: Any, address: Any) -> Any:  # noqa: ANN401 (llvmlite's own types)
@@ -72,75 +73,78 @@ _load_word = intrinsic(_load)
 _exchange_word = intrinsic(_exchange)
 
 
-@_compiled
+def waiting_habits(ranks_here: int) -> np.ndarray:
+    """How this rank waits (int64), and room for the kernel's answers.
+
+    Spins, nanoseconds of giving the core away, futex number, a timespec of one
+    slice, a timespec for the clock.
+    """
+    cores = len(os.sched_getaffinity(0))
+    spins = _spins_in(SPIN_S) if ranks_here <= cores else 0
+    return np.array([spins, YIELD_NS, futex_number(), 0, SLICE_NS, 0, 0], np.int64)
+
+
+def _spins_in(seconds: float) -> int:
+    word = np.zeros(1, np.uint32)
+    address = int(word.__array_interface__["data"][0])
+    _spin(address, 1, 1)
+    began = time.perf_counter()
+    _spin(address, 1, _CALIBRATION)
+    return max(1, int(seconds * _CALIBRATION / (time.perf_counter() - began)))
+
+
+@compiled
 def read_word(address: int) -> int:
     """The counter's value now; what was written before it was advanced is visible."""
     return _load_word(address)  # type: ignore[no-any-return]
 
 
-@_compiled
-def _spin(address: int, seen: int, spins: int) -> int:
-    value = _load_word(address)
-    for _ in range(spins):
-        if value != np.uint32(seen):
-            break
-        value = _load_word(address)
-    return value  # type: ignore[no-any-return]
+@compiled
+def reached(address: int, target: int) -> bool:
+    """Whether the counter has come to ``target`` or past it."""
+    behind = (np.uint32(_load_word(address)) - np.uint32(target)) & 0xFFFFFFFF
+    return behind < 0x80000000  # type: ignore[return-value]  # NumPy's own bool
 
 
-@_compiled
-def _advance(counter: int, sleeper: int, value: int) -> bool:
-    _exchange_word(counter, np.uint32(value))
-    return _exchange_word(sleeper, np.uint32(0)) != 0  # type: ignore[no-any-return]
+@compiled
+def advance(address: int, value: int, habits: np.ndarray) -> None:
+    """Set the counter and wake all who sleep on it."""
+    _exchange_word(address, np.uint32(value & 0xFFFFFFFF))
+    if _exchange_word(address + SLEEPER, np.uint32(0)) != 0:
+        _syscall(habits[2], address, _FUTEX_WAKE, _ALL, 0, 0)
 
 
-@_compiled
-def _announce_sleep(counter: int, sleeper: int, seen: int) -> bool:
-    _exchange_word(sleeper, np.uint32(1))
-    return _load_word(counter) == np.uint32(seen)  # type: ignore[no-any-return]
+@compiled
+def _spin(address: int, target: int, spins: int) -> bool:
+    for _ in range(spins):  # noqa: SIM110 (compiled)
+        if reached(address, target):
+            return True
+    return False
 
 
-class Counter:
-    """A counter at ``address``, with the word beside it where its waiter says that it sleeps."""
-
-    def __init__(self, address: int, *, spins: int) -> None:
-        self._counter = address
-        self._sleeper = address + 64
-        self._spins = spins
-        self._number = _futex_number()
-
-    def read(self) -> int:
-        """The value now, modulo 2**32."""
-        return read_word(self._counter)
-
-    def advance(self, value: int) -> None:
-        """Set the counter and wake who sleeps on it."""
-        if _advance(self._counter, self._sleeper, value & 0xFFFFFFFF):
-            _libc.syscall(
-                ctypes.c_long(self._number),
-                ctypes.c_void_p(self._counter),
-                ctypes.c_int(_FUTEX_WAKE),
-                ctypes.c_int(1),
-                None,
-            )
-
-    def wait_past(self, seen: int, timeout_s: float) -> int:
-        """The value once it is no longer ``seen``; still ``seen`` after ``timeout_s``."""
-        value = _spin(self._counter, seen, self._spins)
-        if value != seen:
-            return value
-        if _announce_sleep(self._counter, self._sleeper, seen):
-            limit = _Timespec(int(timeout_s), int(timeout_s % 1 * 1e9))
-            _libc.syscall(
-                ctypes.c_long(self._number),
-                ctypes.c_void_p(self._counter),
-                ctypes.c_int(_FUTEX_WAIT),
-                ctypes.c_uint32(seen),
-                ctypes.byref(limit),
-            )
-        return read_word(self._counter)
+@compiled
+def _now_ns(habits: np.ndarray, timespec: int) -> int:
+    _clock_gettime(_CLOCK_MONOTONIC, timespec + 16)
+    return habits[5] * 1_000_000_000 + habits[6]  # type: ignore[no-any-return]
 
 
-def spins_for(ranks_here: int) -> int:
-    """How long to spin: not at all when ranks outnumber the cores that we may use."""
-    return SPINS if ranks_here <= len(os.sched_getaffinity(0)) else 0
+@compiled
+def wait_for(address: int, target: int, habits: np.ndarray, timespec: int) -> bool:
+    """Wait until the counter has reached ``target``; False after a slice of waiting in vain.
+
+    ``timespec`` is the address of ``habits[3:5]``.
+    """
+    if reached(address, target) or _spin(address, target, habits[0]):
+        return True
+    # Going to sleep at once would make the other wait for our waking up, and
+    # sleep in turn; but whoever else wants this core gets it.
+    began = _now_ns(habits, timespec)
+    while _now_ns(habits, timespec) - began < habits[1]:
+        _sched_yield()
+        if reached(address, target):
+            return True
+    _exchange_word(address + SLEEPER, np.uint32(1))
+    seen = _load_word(address)
+    if (np.uint32(seen) - np.uint32(target)) & 0xFFFFFFFF >= 0x80000000:
+        _syscall(habits[2], address, _FUTEX_WAIT, np.int64(seen), timespec, 0)
+    return reached(address, target)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
-from functools import cached_property
+from typing import NamedTuple
 
 from trainer.collective.dtypes import ReduceOp, dtype_name
 from trainer.collective.transport import STAMP_BYTES
 
-_LAYOUT = struct.Struct("<QQIHBBB7x")
+_LAYOUT = struct.Struct("<QQIHBBBxHxxxx")
 assert _LAYOUT.size == STAMP_BYTES
 
 
@@ -24,12 +23,13 @@ class Kind(IntEnum):
     REDUCE = 5
 
 
-@dataclass(frozen=True)
-class Stamp:
+class Stamp(NamedTuple):
     """Which collective this is, the same on every rank or the ranks disagree.
 
     ``sequence`` counts the job's collectives; ``layout`` is a checksum over
     shapes and names, for what the count of elements alone does not tell.
+    ``parts`` is in how many parts it travels: one where it is sent from where
+    it lies, more where it is copied through a workspace.
     """
 
     sequence: int
@@ -37,21 +37,29 @@ class Stamp:
     op: int
     dtype: int
     root: int
-    count: int
+    count: int  # type: ignore[assignment]  # a tuple has a method of that name
     layout: int
+    parts: int = 1
 
-    @cached_property
+    @property
     def packed(self) -> bytes:
         """The stamp as it travels."""
         return _LAYOUT.pack(
-            self.sequence, self.count, self.layout, self.root, self.kind, self.op, self.dtype
+            self.sequence,
+            self.count,
+            self.layout,
+            self.root,
+            self.kind,
+            self.op,
+            self.dtype,
+            self.parts,
         )
 
     @classmethod
     def unpack(cls, data: bytes) -> Stamp:
         """Read what :attr:`packed` wrote."""
-        sequence, count, layout, root, kind, op, dtype = _LAYOUT.unpack(data)
-        return cls(sequence, Kind(kind), op, dtype, root, count, layout)
+        sequence, count, layout, root, kind, op, dtype, parts = _LAYOUT.unpack(data)
+        return cls(sequence, Kind(kind), op, dtype, root, count, layout, parts)
 
     def __str__(self) -> str:
         what = f"{self.kind.name.lower()} {self.sequence}"
@@ -63,4 +71,5 @@ class Stamp:
             what += f" from rank {self.root}"
         if self.kind is Kind.REDUCE:
             what += f" to rank {self.root}"
-        return f"{what} of {dtype_name(self.dtype)}[{self.count}], layout {self.layout:08x}"
+        parts = f", in {self.parts} parts" if self.parts > 1 else ""
+        return f"{what} of {dtype_name(self.dtype)}[{self.count}], layout {self.layout:08x}{parts}"

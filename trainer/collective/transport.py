@@ -50,6 +50,9 @@ class Incoming:
 class Patience(Protocol):
     """Decides how long a transport waits for a peer."""
 
+    def number(self, peer: int) -> int:
+        """The peer's number in the job, as people know it."""
+
     def check(self, peer: int, waited_s: float) -> None:
         """Raise PeerError when the job has failed, or ``peer`` has kept us waiting too long."""
 
@@ -62,7 +65,7 @@ class Transport(Protocol):
 
     @property
     def name(self) -> str:
-        """``shm``, ``tcp``, ..."""
+        """``tcp``, ``verbs``."""
 
     @property
     def rank(self) -> int:
@@ -71,6 +74,10 @@ class Transport(Protocol):
     @property
     def size(self) -> int:
         """How many ranks there are."""
+
+    @property
+    def reaches_all_memory(self) -> bool:
+        """Whether it can send from any memory, so that nothing need be copied to a region."""
 
     def allocate(self, nbytes: int) -> Region:
         """New registered memory of at least ``nbytes``, zeroed."""
@@ -81,8 +88,11 @@ class Transport(Protocol):
     def post(self, region: Region, start: int, stop: int, stamp: bytes) -> None:
         """Queue bytes ``start:stop`` of a region for the right neighbour; never waits."""
 
-    def take(self, into: np.ndarray | None, patience: Patience) -> Incoming:
-        """The left neighbour's next message; placed in ``into`` (uint8) if that saves a copy."""
+    def take(self, into: np.ndarray | None, nbytes: int, patience: Patience) -> Incoming:
+        """The left neighbour's next message; placed in ``into`` (uint8) if that saves a copy.
+
+        ``nbytes`` is how long it should be; what comes may be of another length.
+        """
 
     def done(self) -> None:
         """The view of the last ``take`` is no longer used."""

@@ -65,6 +65,8 @@ def expected(parts: list[np.ndarray], op: ReduceOp) -> np.ndarray:
                     acc = np.minimum(acc, other)
                 elif op is ReduceOp.MAX:
                     acc = np.maximum(acc, other)
+                elif op is ReduceOp.PRODUCT:
+                    acc = (acc * other).astype(out.dtype)
                 else:
                     acc = (acc + other).astype(out.dtype)
             if op is ReduceOp.AVERAGE:

@@ -1,7 +1,7 @@
 import contextlib
 import socket
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +9,9 @@ import pytest
 
 from fabric.errors import PeerError
 from tests.trainer.groups import group
+from trainer.collective.engine import address_of
 from trainer.collective.errors import LostPeerError
-from trainer.collective.shared_words import Counter
+from trainer.collective.shared_words import advance, reached, wait_for, waiting_habits
 
 
 def test_shared_memory_has_no_name_that_could_be_left_behind():
@@ -42,19 +43,34 @@ def test_released_memory_is_forgotten_by_the_neighbour_too():
 
         ranks(work)
         mapped = Path("/proc/self/maps").read_text().count("memfd:paisoar")
-    # Two outboxes, two workspaces and the last buffer at most, each mapped twice.
+    # Two boards, two workspaces and the last buffer at most, each mapped twice.
     assert mapped <= 12
 
 
-def test_a_counter_wakes_its_sleeper_and_survives_wrapping_around():
+def test_a_counter_wakes_its_sleepers_and_survives_wrapping_around():
     words = np.zeros(64, np.uint32)
-    counter = Counter(words.ctypes.data, spins=0)
+    address = address_of(words)
+    habits = waiting_habits(1000)
+    timespec = address_of(habits) + 24
     words[0] = 0xFFFFFFFF
-    threading.Timer(0.05, lambda: counter.advance(1 << 32)).start()
+    assert reached(address, 0xFFFFFFFF)
+    with ThreadPoolExecutor(3) as pool:
+        waits = [pool.submit(_wait, address, 1 << 32) for _ in range(3)]
+        time.sleep(0.03)
+        assert not any(wait.done() for wait in waits)
+        advance(address, 1 << 32, habits)
+        assert all(wait.result(timeout=5) for wait in waits)
+    assert words[0] == 0
     began = time.monotonic()
-    assert counter.wait_past(0xFFFFFFFF, 5.0) == 0
-    assert time.monotonic() - began < 2.0
-    assert counter.wait_past(0, 0.01) == 0
+    assert not wait_for(address, 1, habits, timespec)
+    assert 0.04 < time.monotonic() - began < 5.0
+
+
+def _wait(address, target):
+    habits = waiting_habits(1000)
+    while not wait_for(address, target, habits, address_of(habits) + 24):
+        pass
+    return True
 
 
 def test_a_stranger_who_connects_does_not_take_a_rank_place():
@@ -85,7 +101,7 @@ def test_a_neighbour_whose_connection_breaks_is_named(monkeypatch):
 
         def work(c):
             if c.rank == 1:
-                c._transport.close()
+                c._engine.close()
                 return None
             with pytest.raises(PeerError) as caught:
                 c.allreduce(np.zeros(1 << 20, np.float32))

@@ -1,18 +1,20 @@
-"""Shared memory within a host: the receiver reads the sender's memory in place.
+"""Shared memory within a host: every rank maps every other rank's memory.
 
-A region is an anonymous memory file (memfd_create(2)); the neighbour maps it
+A region is an anonymous memory file (memfd_create(2)); the others map it
 through ``/proc/PID/fd/FD``. It has no name in ``/dev/shm``, so nothing is left
 behind however a process ends, and it does not count against the size of
 ``/dev/shm`` in a container.
 
-Each rank owns an *outbox*: a memory file with a counter of posted messages, a
-counter of used ones that the right neighbour advances, and a ring of message
-descriptors::
+Each rank owns a *board*: a memory file with its counters (collectives that it
+has come to, and those in which it is done with the others' memory), two
+descriptors of what it brings to a collective, used in turns, two slots for
+small arrays, and the regions that it has given back lately::
 
     0      magic, proof of membership
-    256    posted   (+64: the reader sleeps)
-    512    used     (+64: the owner sleeps)
-    4096   SLOTS descriptors of 128 bytes
+    256    arrived    512  done    768  count of regions given back
+    1024   two descriptors: tag of the data (key and offset), file, size, stamp
+    2048   keys of the regions given back
+    4096   two slots
 """
 
 from __future__ import annotations
@@ -20,204 +22,165 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-import time
-from collections import deque
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from fabric.errors import ToolError
-from trainer.collective.membership import Membership
-from trainer.collective.shared_words import Counter, spins_for
-from trainer.collective.transport import PAGE_BYTES, Incoming, Patience, Region
+from trainer.collective import direct_kernels as kernels
+from trainer.collective.engine import Place, address_of
+from trainer.collective.party import Party
+from trainer.collective.shared_words import read_word, waiting_habits
+from trainer.collective.transport import PAGE_BYTES, STAMP_BYTES, Region
 
-_MAGIC = b"PAISHM01"
-_SLOTS = 256
-_SLOT_BYTES = 128
-_POSTED, _USED = 256, 512
-_OUTBOX_BYTES = PAGE_BYTES + _SLOTS * _SLOT_BYTES
-_DESCRIPTOR = struct.Struct("<BxxxiQQQQ32s")
-_DATA, _FORGET = 1, 2
-# Sleep at most this long before asking whether the job still lives.
-_SLICE_S = 0.05
-_WORD = 1 << 32
-
-
-@dataclass(frozen=True)
-class _Post:
-    kind: int
-    fd: int
-    key: int
-    nbytes: int
-    start: int
-    stop: int
-    stamp: bytes
+_MAGIC = b"PAISHM02"
+_DESCRIPTOR = struct.Struct(f"<QQQ8x{STAMP_BYTES}s")
+_FREED = struct.Struct("<I")
+_KEY = struct.Struct("<Q")
+_OFFSET_BITS = 40
+NO_TAG = 0
 
 
 def _pages(nbytes: int) -> int:
     return max(1, -(-nbytes // PAGE_BYTES)) * PAGE_BYTES
 
 
-def _map(fd: int, nbytes: int, *, writable: bool) -> np.ndarray:
-    access = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
-    return np.frombuffer(mmap.mmap(fd, nbytes, mmap.MAP_SHARED, access), dtype=np.uint8)
+def _map(fd: int, nbytes: int) -> np.ndarray:
+    # Faults are taken now, not in the first collective.
+    flags = mmap.MAP_SHARED | mmap.MAP_POPULATE
+    return np.frombuffer(mmap.mmap(fd, nbytes, flags), dtype=np.uint8)
 
 
-class ShmTransport:
-    """Shared memory to both neighbours. All ranks must be on one host."""
+class SharedMemory:
+    """The memory of the ranks of one host, each mapped by all; ToolError where that cannot be."""
 
-    name = "shm"
-
-    def __init__(self, membership: Membership) -> None:
-        self.rank = membership.rank
-        self.size = membership.size
+    def __init__(self, party: Party) -> None:
+        self.rank = party.rank
+        self.size = party.size
         self._fds: dict[int, int] = {}
-        self._foreign: dict[int, np.ndarray] = {}
-        self._backlog: deque[_Post] = deque()
+        self._foreign: list[dict[int, np.ndarray]] = [{} for _ in range(party.size)]
+        self._freed = [0] * party.size
         self._next_key = 0
-        self._sent = 0
-        self._taken = 0
-        self._due = 0
-        outbox = self.allocate(_OUTBOX_BYTES)
-        proof = membership.prove(b"shm outbox of rank %d" % self.rank)
-        outbox.memory[: len(_MAGIC)] = np.frombuffer(_MAGIC, np.uint8)
-        outbox.memory[64 : 64 + len(proof)] = np.frombuffer(proof, np.uint8)
-        self._outbox = outbox.memory
-        offer = {"pid": os.getpid(), "fd": self._fds[outbox.key]}
-        offers = membership.gather("shm outbox", offer)
-        left = (self.rank - 1) % self.size
-        self._left_pid = int(offers[left]["pid"])
-        expected = membership.prove(b"shm outbox of rank %d" % left)
-        problem = ""
-        try:
-            self._inbox = self._open(int(offers[left]["fd"]), _OUTBOX_BYTES, writable=True)
-            if self._inbox[64 : 64 + len(expected)].tobytes() != expected:
-                problem = f"process {self._left_pid} is not rank {left} of this job"
-        except OSError as error:
-            problem = f"cannot map the memory of rank {left} (pid {self._left_pid}): {error}"
-        answers = membership.gather("shm mapped", {"problem": problem})
-        problems = [answer["problem"] for answer in answers if answer["problem"]]
+        self._given_back = 0
+        board = self.allocate(kernels.BOARD_BYTES)
+        self._boards = [board.memory] * party.size
+        proof = party.prove(b"shm board of rank %d" % party.number(self.rank))
+        board.memory[: len(_MAGIC)] = np.frombuffer(_MAGIC, np.uint8)
+        board.memory[64 : 64 + len(proof)] = np.frombuffer(proof, np.uint8)
+        offers = party.gather("shm board", [os.getpid(), self._fds[board.key]])
+        self._pids = [int(pid) for pid, _ in offers]
+        problems = [
+            problem
+            for peer, (_, fd) in enumerate(offers)
+            if peer != self.rank and (problem := self._meet(party, peer, int(fd)))
+        ]
+        answers = party.gather("shm mapped", problems)
+        problems = [problem for answer in answers for problem in answer]
         if problems:
             self.close()
             raise ToolError(
                 f"cannot use shared memory between the ranks: {'; '.join(problems)}",
                 advice="Ranks in different containers or user accounts need the tcp transport.",
             )
-        spins = spins_for(self.size)
-        mine, theirs = self._outbox.ctypes.data, self._inbox.ctypes.data
-        self._posted = Counter(mine + _POSTED, spins=spins)
-        self._used = Counter(mine + _USED, spins=spins)
-        self._left_posted = Counter(theirs + _POSTED, spins=spins)
-        self._left_used = Counter(theirs + _USED, spins=spins)
+        self.boards = np.array([address_of(board) for board in self._boards], np.int64)
+        self.habits = waiting_habits(party.size)
+        self.timespec = address_of(self.habits) + 3 * 8
 
     def allocate(self, nbytes: int) -> Region:
-        """See :class:`~trainer.collective.transport.Transport`."""
+        """New memory that the others can map, zeroed."""
         size = _pages(nbytes)
         fd = os.memfd_create("paisoar", os.MFD_CLOEXEC)
         os.ftruncate(fd, size)
         self._next_key += 1
         self._fds[self._next_key] = fd
-        return Region(self._next_key, _map(fd, size, writable=True))
+        return Region(self._next_key, _map(fd, size))
 
     def free(self, region: Region) -> None:
-        """See :class:`~trainer.collective.transport.Transport`."""
-        fd = self._fds.pop(region.key)
-        self._enqueue(_Post(_FORGET, 0, region.key, 0, 0, 0, bytes(32)))
-        os.close(fd)
+        """Give a region back; the others forget it at their next collective."""
+        os.close(self._fds.pop(region.key))
+        at = kernels.FREED_KEYS + self._given_back % kernels.FREED_SLOTS * _KEY.size
+        _KEY.pack_into(self._boards[self.rank].data, at, region.key)
+        self._given_back += 1
+        _FREED.pack_into(self._boards[self.rank].data, kernels.FREED, self._given_back & 0xFFFFFFFF)
 
-    def post(self, region: Region, start: int, stop: int, stamp: bytes) -> None:
-        """See :class:`~trainer.collective.transport.Transport`."""
-        self._enqueue(
-            _Post(_DATA, self._fds[region.key], region.key, region.memory.size, start, stop, stamp)
-        )
+    def describe(self, sequence: int, place: Place | None, stamp: bytes) -> int:
+        """Write on our board what we bring to collective ``sequence``; returns its tag."""
+        at = kernels.DESCRIPTOR + (sequence & 1) * kernels.DESCRIPTOR_BYTES
+        tag, fd, nbytes = NO_TAG, 0, 0
+        if place is not None:
+            region = place.region
+            tag = region.key << _OFFSET_BITS | place.offset
+            fd, nbytes = self._fds[region.key], region.memory.size
+        _DESCRIPTOR.pack_into(self._boards[self.rank].data, at, tag, fd, nbytes, stamp)
+        return tag
 
-    def take(self, into: np.ndarray | None, patience: Patience) -> Incoming:  # noqa: ARG002
-        """See :class:`~trainer.collective.transport.Transport`; the view is the sender's memory."""
-        while True:
-            self._wait_for_post(patience)
-            at = PAGE_BYTES + self._taken % _SLOTS * _SLOT_BYTES
-            kind, fd, key, nbytes, start, stop, stamp = _DESCRIPTOR.unpack_from(
-                self._inbox.data, at
-            )
-            if kind == _DATA:
-                break
-            self._foreign.pop(key, None)
-            self.done()
-        memory = self._foreign.get(key)
-        if memory is None:
-            try:
-                memory = self._open(fd, nbytes, writable=False)
-            except OSError as error:
-                left = (self.rank - 1) % self.size
-                raise patience.lost(left, f"took its memory away ({error})") from error
-            self._foreign[key] = memory
-        return Incoming(memory[start:stop], stamp, placed=False)
+    def stamp_of(self, peer: int, sequence: int) -> bytes:
+        """What a peer has come for."""
+        return self._described(peer, sequence)[3]
 
-    def done(self) -> None:
-        """See :class:`~trainer.collective.transport.Transport`."""
-        self._taken += 1
-        self._left_used.advance(self._taken)
+    def base_of(self, peer: int, sequence: int) -> tuple[int, int]:
+        """The tag and, in our address space, the address of what a peer has brought.
 
-    def drain(self, patience: Patience) -> None:
-        """See :class:`~trainer.collective.transport.Transport`."""
-        began = time.monotonic()
-        while True:
-            self._flush()
-            used = self._used.read()
-            if not self._backlog and (used - self._due) % _WORD < _WORD // 2:
-                return
-            self._used.wait_past(used, _SLICE_S)
-            patience.check((self.rank + 1) % self.size, time.monotonic() - began)
+        Address 0 where it brings nothing. OSError where its memory cannot be mapped.
+        """
+        tag, fd, nbytes, _ = self._described(peer, sequence)
+        if tag == NO_TAG:
+            return NO_TAG, 0
+        key, offset = tag >> _OFFSET_BITS, tag & ((1 << _OFFSET_BITS) - 1)
+        known = self._foreign[peer]
+        if key not in known:
+            known[key] = self._open(peer, fd, nbytes)
+        return tag, address_of(known[key]) + offset
+
+    def forget(self) -> None:
+        """Unmap what the others have given back."""
+        for peer in range(self.size):
+            if peer != self.rank:
+                self._forget_freed(peer)
 
     def close(self) -> None:
-        """See :class:`~trainer.collective.transport.Transport`."""
+        """Give everything back."""
         for fd in self._fds.values():
             os.close(fd)
         self._fds.clear()
-        self._foreign.clear()
-        self._backlog.clear()
+        for known in self._foreign:
+            known.clear()
 
-    def _open(self, fd: int, nbytes: int, *, writable: bool) -> np.ndarray:
-        flags = os.O_RDWR if writable else os.O_RDONLY
-        mine = os.open(Path(f"/proc/{self._left_pid}/fd/{fd}"), flags | os.O_CLOEXEC)
+    def _described(self, peer: int, sequence: int) -> tuple[int, int, int, bytes]:
+        at = kernels.DESCRIPTOR + (sequence & 1) * kernels.DESCRIPTOR_BYTES
+        tag, fd, nbytes, stamp = _DESCRIPTOR.unpack_from(self._boards[peer].data, at)
+        return tag, fd, nbytes, stamp
+
+    def _forget_freed(self, peer: int) -> None:
+        board = self._boards[peer]
+        count = read_word(int(self.boards[peer]) + kernels.FREED)
+        fresh = (count - self._freed[peer]) & 0xFFFFFFFF
+        if not fresh:
+            return
+        self._freed[peer] = count
+        known = self._foreign[peer]
+        if fresh > kernels.FREED_SLOTS:
+            known.clear()
+            return
+        for back in range(fresh):
+            slot = (count - 1 - back) % kernels.FREED_SLOTS
+            (key,) = _KEY.unpack_from(board.data, kernels.FREED_KEYS + slot * _KEY.size)
+            known.pop(key, None)
+
+    def _meet(self, party: Party, peer: int, fd: int) -> str:
+        expected = party.prove(b"shm board of rank %d" % party.number(peer))
         try:
-            return _map(mine, nbytes, writable=writable)
+            board = self._open(peer, fd, _pages(kernels.BOARD_BYTES))
+        except (OSError, ValueError) as error:
+            return f"cannot map the memory of rank {party.number(peer)} ({error})"
+        if board[64 : 64 + len(expected)].tobytes() != expected:
+            return f"process {self._pids[peer]} is not rank {party.number(peer)} of this job"
+        self._boards[peer] = board
+        return ""
+
+    def _open(self, peer: int, fd: int, nbytes: int) -> np.ndarray:
+        mine = os.open(Path(f"/proc/{self._pids[peer]}/fd/{fd}"), os.O_RDWR | os.O_CLOEXEC)
+        try:
+            return _map(mine, nbytes)
         finally:
             os.close(mine)
-
-    def _wait_for_post(self, patience: Patience) -> None:
-        if self._left_posted.read() != self._taken % _WORD:
-            return
-        began = time.monotonic()
-        while True:
-            self._flush()
-            # Our own backlog waits for the right neighbour: look at it often.
-            slice_s = 0.001 if self._backlog else _SLICE_S
-            seen = self._taken % _WORD
-            if self._left_posted.wait_past(seen, slice_s) != seen:
-                return
-            patience.check((self.rank - 1) % self.size, time.monotonic() - began)
-
-    def _enqueue(self, post: _Post) -> None:
-        self._backlog.append(post)
-        self._flush()
-
-    def _flush(self) -> None:
-        while self._backlog and (self._sent - self._used.read()) % _WORD < _SLOTS:
-            post = self._backlog.popleft()
-            _DESCRIPTOR.pack_into(
-                self._outbox.data,
-                PAGE_BYTES + self._sent % _SLOTS * _SLOT_BYTES,
-                post.kind,
-                post.fd,
-                post.key,
-                post.nbytes,
-                post.start,
-                post.stop,
-                post.stamp,
-            )
-            self._sent += 1
-            if post.kind == _DATA:
-                self._due = self._sent
-            self._posted.advance(self._sent)

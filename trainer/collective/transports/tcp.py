@@ -22,7 +22,7 @@ from collections import deque
 
 import numpy as np
 
-from trainer.collective.membership import Membership
+from trainer.collective.party import Party
 from trainer.collective.transport import PAGE_BYTES, STAMP_BYTES, Incoming, Patience, Region
 from trainer.collective.wire import PROOF_BYTES, receive_exactly
 
@@ -43,16 +43,17 @@ class TcpTransport:
     """TCP to the right neighbour and from the left one; ``host`` is where we listen."""
 
     name = "tcp"
+    reaches_all_memory = True
 
-    def __init__(self, membership: Membership, *, host: str = "127.0.0.1") -> None:
-        self.rank = membership.rank
-        self.size = membership.size
+    def __init__(self, party: Party, *, host: str = "127.0.0.1") -> None:
+        self.rank = party.rank
+        self.size = party.size
         self._outgoing: deque[memoryview] = deque()
         self._regions: dict[int, np.ndarray] = {}
         self._next_key = 0
         self._staging = np.empty(0, np.uint8)
         self._header = bytearray(_HEADER.size)
-        self._right, self._left = self._meet(membership, host)
+        self._right, self._left = self._meet(party, host)
         for sock in (self._right, self._left):
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -80,10 +81,8 @@ class TcpTransport:
         with contextlib.suppress(OSError):
             self._send()
 
-    def take(self, into: np.ndarray | None, patience: Patience) -> Incoming:
+    def take(self, into: np.ndarray | None, nbytes: int, patience: Patience) -> Incoming:
         """See :class:`~trainer.collective.transport.Transport`."""
-        self._receive(memoryview(self._header), patience)
-        nbytes, stamp = _HEADER.unpack(self._header)
         placed = into is not None and into.size == nbytes
         if placed:
             assert into is not None
@@ -92,8 +91,14 @@ class TcpTransport:
             if self._staging.size < nbytes:
                 self._staging = np.empty(nbytes, np.uint8)
             view = self._staging[:nbytes]
+        # Header and data in one call; a header that says otherwise ends the job.
         if nbytes:
-            self._receive(view.data, patience)
+            self._receive([memoryview(self._header), view.data], patience)
+        else:
+            self._receive([memoryview(self._header)], patience)
+        length, stamp = _HEADER.unpack(self._header)
+        if length != nbytes:
+            return Incoming(np.empty(0 if nbytes else 1, np.uint8), stamp, placed=False)
         return Incoming(view, stamp, placed)
 
     def done(self) -> None:
@@ -113,13 +118,15 @@ class TcpTransport:
         self._right.close()
         self._left.close()
 
-    def _receive(self, target: memoryview, patience: Patience) -> None:
+    def _receive(self, buffers: list[memoryview], patience: Patience) -> None:
+        """Fill the buffers, or only the first one if the header in it speaks of no such data."""
         left = (self.rank - 1) % self.size
+        expected = sum(len(buffer) for buffer in buffers)
+        wanted = expected - len(buffers[0])
         began = 0.0
-        got = 0
-        while got < len(target):
+        while expected:
             try:
-                count = self._left.recv_into(target[got:])
+                count = self._left.recvmsg_into(buffers)[0]
             except BlockingIOError:
                 if not self._try_send(patience):
                     now = time.monotonic()
@@ -131,8 +138,15 @@ class TcpTransport:
                 raise patience.lost(left, f"broke its connection ({error.strerror})") from error
             if not count:
                 raise patience.lost(left, "closed its connection")
-            got += count
+            expected -= count
             began = 0.0
+            while count:
+                if count < len(buffers[0]):
+                    buffers[0] = buffers[0][count:]
+                    break
+                count -= len(buffers.pop(0))
+            if expected <= wanted and _HEADER.unpack(self._header)[0] != wanted:
+                return
 
     def _sleep(self) -> None:
         """Until data arrives, or until there is room for what we still have to send."""
@@ -168,30 +182,28 @@ class TcpTransport:
             self._outgoing.popleft()
         return True
 
-    def _meet(self, membership: Membership, host: str) -> tuple[socket.socket, socket.socket]:
+    def _meet(self, party: Party, host: str) -> tuple[socket.socket, socket.socket]:
         left, right = (self.rank - 1) % self.size, (self.rank + 1) % self.size
         nonce = secrets.token_hex(16)
         with socket.create_server((host, 0)) as listener:
             mine = [*listener.getsockname()[:2], nonce]
-            places = membership.gather("tcp address", mine)
+            places = party.gather("tcp address", mine)
             address, port, theirs = places[right]
             try:
                 sock = socket.create_connection((address, port), timeout=_CONNECT_S)
-                proof = membership.prove(_hello(self.rank, right, theirs))
+                proof = party.prove(_hello(self.rank, right, theirs))
                 sock.sendall(_OPENING.pack(self.rank, proof))
             except OSError as error:
-                raise membership.lost(right, f"refused our connection ({error})") from error
-            expected = _OPENING.pack(left, membership.prove(_hello(left, self.rank, nonce)))
-            return sock, self._welcome(membership, listener, expected)
+                raise party.lost(right, f"refused our connection ({error})") from error
+            expected = _OPENING.pack(left, party.prove(_hello(left, self.rank, nonce)))
+            return sock, self._welcome(party, listener, expected)
 
-    def _welcome(
-        self, membership: Membership, listener: socket.socket, expected: bytes
-    ) -> socket.socket:
+    def _welcome(self, party: Party, listener: socket.socket, expected: bytes) -> socket.socket:
         """Accept until it is the left neighbour that has come; strangers are sent away."""
         listener.settimeout(_SLICE_S)
         began = time.monotonic()
         while True:
-            membership.check((self.rank - 1) % self.size, time.monotonic() - began)
+            party.check((self.rank - 1) % self.size, time.monotonic() - began)
             try:
                 sock, _ = listener.accept()
             except TimeoutError:

@@ -1,0 +1,1 @@
+"""Our speed beside our peers', measured alternately in one run."""

@@ -1,0 +1,98 @@
+"""What the machine itself can do: copy memory, and move bytes through plain sockets.
+
+``copy``: every rank copies as many bytes as the array has, all at once. An
+allreduce in place has to read and write each rank's array once, as such a copy
+does.
+
+``sockets``: every rank sends to its right neighbour and receives from its left
+one the 2(n-1)/n of the array that a ring allreduce has to send, over one
+connection each, in both directions at once, and computes nothing.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import sys
+from collections.abc import Callable
+
+import numpy as np
+
+from trainer.bench.worker import serve
+
+_PIECE_BYTES = 1 << 20
+
+
+def main() -> None:
+    """Arguments: copy or sockets, rank, and for sockets the ranks' ports."""
+    kind, rank, *ports = sys.argv[1:]
+    if kind == "copy":
+        serve("limit-copy", int(rank), lambda: _copier)
+    else:
+        serve("limit-sockets", int(rank), lambda: _mover(int(rank), [int(port) for port in ports]))
+
+
+def _copier(nbytes: int) -> Callable[[], object]:
+    source, target = np.zeros(nbytes, np.uint8), np.ones(nbytes, np.uint8)
+    return lambda: np.copyto(target, source)
+
+
+def _mover(rank: int, ports: list[int]) -> Callable[[int], Callable[[], object]]:
+    size = len(ports)
+    with socket.create_server(("127.0.0.1", ports[rank])) as listener:
+        right = _connect(ports[(rank + 1) % size])
+        left, _ = listener.accept()
+    for sock in (left, right):
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def prepare(nbytes: int) -> Callable[[], object]:
+        volume = max(1, 2 * (size - 1) * nbytes // size)
+        source = memoryview(bytes(min(volume, _PIECE_BYTES)))
+        target = memoryview(bytearray(min(volume, _PIECE_BYTES)))
+        return lambda: _move(left, right, volume, source, target)
+
+    return prepare
+
+
+def _connect(port: int) -> socket.socket:
+    for _ in range(200):
+        try:
+            return socket.create_connection(("127.0.0.1", port), timeout=10)
+        except ConnectionRefusedError:
+            select.select([], [], [], 0.05)
+    raise ConnectionError(f"nobody listens at port {port}")
+
+
+def _move(
+    left: socket.socket,
+    right: socket.socket,
+    volume: int,
+    source: memoryview,
+    target: memoryview,
+) -> None:
+    sent = received = 0
+    while sent < volume or received < volume:
+        moved = 0
+        if sent < volume:
+            try:
+                moved = right.send(source[: volume - sent])
+                sent += moved
+            except BlockingIOError:
+                pass
+        if received < volume:
+            try:
+                count = left.recv_into(target[: volume - received])
+                if not count:
+                    raise ConnectionError("the left neighbour has gone")
+                received += count
+                moved += count
+            except BlockingIOError:
+                pass
+        if not moved:
+            waiting = [left] if received < volume else []
+            select.select(waiting, [right] if sent < volume else [], [], 1.0)
+
+
+if __name__ == "__main__":
+    main()
