@@ -13,6 +13,7 @@ from fabric.twin.device import EmulatedDevice
 
 EMULATORS = {
     "nxos": "fabric.twin.nxos:EmulatedSwitch",
+    "eos": "fabric.twin.eos:EmulatedSwitch",
 }
 
 

@@ -1,0 +1,117 @@
+"""What EOS can express of an intended state."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from fabric.errors import InputError
+from fabric.qos import (
+    PRIORITY_COUNT,
+    DeviceQos,
+    IngressBuffer,
+    PortQos,
+    Queue,
+    Scheduler,
+    Watchdog,
+)
+
+# The largest that `mtu` takes on most models. EOS User Manual, "mtu".
+MAX_MTU = 9214
+# Times of the PFC watchdog have two decimals of a second. avd, qos_profiles schema.
+WATCHDOG_STEP_MS = 10
+# Share of the free buffer that a lossless priority may take before it is paused.
+# The value is ours: EOS has no static threshold.
+THRESHOLD = "1/8"
+ALPHA = 0.125
+
+
+def normalise(intended: DeviceQos) -> DeviceQos:
+    """The state that a switch which does all that it can is read back as.
+
+    - The MTU is 9214 at most, and that of every class is that of its port.
+    - Queues above a strict one are strict too, and what is shared lies below.
+    - Receive buffers: one profile for the switch, with the largest headroom and
+      the largest distance of XON that a port asks for. XOFF is dynamic (``alpha``
+      of the free buffer): ``xoff_bytes`` then holds that distance and
+      ``xon_bytes`` nothing, so that both differences mean what they always do.
+    - Times of the watchdog are rounded up to 10 ms; a port without a restore time
+      gets its detection time.
+    """
+    buffers = [buffer for port in intended.ports for buffer in port.ingress_buffers]
+    headroom = max((b.size_bytes - b.xoff_bytes for b in buffers), default=None)
+    resume = max((b.xoff_bytes - b.xon_bytes for b in buffers), default=0)
+    return dataclasses.replace(
+        intended,
+        ports=tuple(_port(port, headroom, resume) for port in intended.ports),
+    )
+
+
+def _port(port: PortQos, headroom: int | None, resume: int) -> PortQos:
+    mtu = min(port.mtu_bytes, MAX_MTU)
+    lossless = port.pfc_priorities if headroom is not None else ()
+    return dataclasses.replace(
+        port,
+        mtu_bytes=mtu,
+        class_mtu_bytes=(mtu,) * PRIORITY_COUNT,
+        queues=_queues(port),
+        ingress_buffers=tuple(
+            IngressBuffer(priority, (headroom or 0) + resume, resume, 0, ALPHA)
+            for priority in lossless
+        ),
+        watchdog=_watchdog(port.watchdog),
+        nic=None,
+    )
+
+
+def _queues(port: PortQos) -> tuple[Queue, ...]:
+    queues = [
+        port.queue(number) or Queue(number, Scheduler("ets", 0)) for number in range(PRIORITY_COUNT)
+    ]
+    lowest = lowest_strict(port)
+    return tuple(
+        dataclasses.replace(queue, scheduler=Scheduler("strict"))
+        if queue.traffic_class >= lowest
+        else queue
+        for queue in queues
+    )
+
+
+def lowest_strict(port: PortQos) -> int:
+    """The lowest strict queue; 8 where all share."""
+    strict = (q.traffic_class for q in port.queues if q.scheduler.mode == "strict")
+    return min(strict, default=PRIORITY_COUNT)
+
+
+def _watchdog(watchdog: Watchdog | None) -> Watchdog | None:
+    if watchdog is None or watchdog.detect_ms is None:
+        return watchdog and Watchdog(None, None, watchdog.action)
+    restore_ms = watchdog.restore_ms or watchdog.detect_ms
+    return Watchdog(_step(watchdog.detect_ms), _step(restore_ms), watchdog.action)
+
+
+def _step(time_ms: int) -> int:
+    return max(-(-time_ms // WATCHDOG_STEP_MS), 1) * WATCHDOG_STEP_MS
+
+
+def require_expressible(intended: DeviceQos) -> None:
+    """InputError where EOS has no configuration for what is intended."""
+    for port in intended.ports:
+        where = f"{intended.device}:{port.name}"
+        if port.trust != "dscp":
+            raise _cannot(where, f"trust {port.trust}; PAISoar classifies by DSCP")
+        if port.priority_to_class != tuple(range(PRIORITY_COUNT)):
+            raise _cannot(where, "pause a priority that leaves by another queue")
+        if port.link_pause and port.pfc_priorities:
+            raise _cannot(where, "pause the link and single priorities of it")
+        above = [q for q in port.queues if q.traffic_class > lowest_strict(port)]
+        if any(queue.scheduler.percent for queue in above):
+            raise _cannot(where, "serve a strict queue before a shared one above it")
+    if len({port.dscp_to_priority for port in intended.ports}) > 1:
+        raise _cannot(intended.device, "map DSCPs otherwise on other ports")
+
+
+def _cannot(where: str, what: str) -> InputError:
+    return InputError(
+        f"{where}: EOS cannot {what}",
+        advice="Change intent.classes so that all ports of a switch do the same.",
+    )

@@ -1,0 +1,328 @@
+"""From a switch's outputs to what it does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from fabric.devices.base import Outputs, ReadError, Target
+from fabric.devices.eos.lines import (
+    APPLY,
+    DEFAULT_MTU,
+    MMU_PROFILE,
+    PROFILE,
+    WATCHDOG,
+    default_traffic_class,
+    dscp_maps,
+    ecn_of,
+    is_physical,
+    queue_maps,
+    queue_number,
+    seconds_ms,
+    timer_of,
+)
+from fabric.devices.eos.normalise import ALPHA
+from fabric.devices.eos.render import ACTIONS
+from fabric.devices.eos.shown import parse_json, parse_neighbors, parse_pfc
+from fabric.devices.sections import Section, find, parse, sha256
+from fabric.qos import (
+    DSCP_COUNT,
+    PRIORITY_COUNT,
+    DeviceQos,
+    Ecn,
+    IngressBuffer,
+    Neighbor,
+    PortQos,
+    Queue,
+    Scheduler,
+    Trust,
+    Watchdog,
+)
+
+RUNNING = "show running-config"
+STARTUP = "show startup-config"
+PFC = "show priority-flow-control"
+VERSION = "show version | json"
+LLDP = "show lldp neighbors | json"
+
+COMMANDS = (RUNNING, STARTUP, PFC, VERSION, LLDP)
+
+
+def running_sections(target: Target, outputs: Outputs) -> list[Section]:
+    """The running configuration; ReadError without one, for nothing is known then."""
+    sections = parse(outputs.get(RUNNING, ""))
+    if not sections:
+        raise ReadError(
+            f"{target.device}: '{RUNNING}' showed no configuration; "
+            "the account may not be allowed to read it"
+        )
+    return sections
+
+
+def read(target: Target, outputs: Outputs) -> DeviceQos:
+    """What the switch does on every physical port that its configuration shows.
+
+    A port's PFC state is the live one where ``show priority-flow-control`` shows
+    it. Raises ReadError where an output is none of EOS.
+    """
+    sections = running_sections(target, outputs)
+    unread: list[str] = []
+    live = _live_pfc(outputs, unread)
+    version = _version(outputs, unread)
+    switch = _Switch(sections, live, unread)
+    ports = tuple(
+        switch.port(section)
+        for section in sections
+        if section.text.startswith("interface ")
+        and is_physical(section.text.removeprefix("interface "))
+    )
+    return DeviceQos(
+        device=target.device,
+        kind="switch",
+        os="eos",
+        ports=ports,
+        model=version.get("modelName", ""),
+        firmware=version.get("version", ""),
+        serial=version.get("serialNumber", ""),
+        config_sha256=sha256(outputs[RUNNING]),
+        saved=_saved(outputs, unread),
+        neighbors=_neighbors(outputs, unread),
+        unread=tuple(dict.fromkeys(unread)),
+    )
+
+
+def _live_pfc(outputs: Outputs, unread: list[str]) -> dict[str, tuple[int, ...]] | None:
+    if PFC not in outputs:
+        unread.append(f"live PFC state: '{PFC}' was not answered")
+        return None
+    return parse_pfc(PFC, outputs[PFC])
+
+
+def _version(outputs: Outputs, unread: list[str]) -> dict[str, str]:
+    data = parse_json(VERSION, outputs[VERSION]) if VERSION in outputs else {}
+    facts = {"modelName": "model", "version": "firmware", "serialNumber": "serial"}
+    unread += [
+        f"{fact}: '{VERSION}' does not show it" for k, fact in facts.items() if k not in data
+    ]
+    return {key: str(data[key]) for key in facts if key in data}
+
+
+def _saved(outputs: Outputs, unread: list[str]) -> bool | None:
+    if STARTUP not in outputs:
+        unread.append(f"startup configuration: '{STARTUP}' was not answered")
+        return None
+    return sha256(outputs[STARTUP]) == sha256(outputs[RUNNING])
+
+
+def _neighbors(outputs: Outputs, unread: list[str]) -> tuple[Neighbor, ...] | None:
+    if LLDP not in outputs:
+        unread.append(f"neighbours: '{LLDP}' was not answered")
+        return None
+    return parse_neighbors(LLDP, outputs[LLDP])
+
+
+class _Switch:
+    """What is the same for all ports, found once."""
+
+    def __init__(
+        self,
+        sections: Sequence[Section],
+        live: dict[str, tuple[int, ...]] | None,
+        unread: list[str],
+    ) -> None:
+        self._sections = sections
+        self._live = live
+        self._unread = unread
+        texts = [section.text for section in sections]
+        dscps = {d: tc for text in texts for d, tc in dscp_maps(text).items()}
+        self._dscp_to_class = tuple(
+            int(dscps[dscp][0]) if dscp in dscps else default_traffic_class(dscp)
+            for dscp in range(DSCP_COUNT)
+        )
+        queues = {tc: queue for text in texts for tc, (_, queue) in queue_maps(text).items()}
+        self._class_to_queue = tuple(queues.get(tc, tc) for tc in range(PRIORITY_COUNT))
+        self._watchdog = _GlobalWatchdog(texts)
+        self._headroom, self._resume, self._alpha = self._buffers(texts)
+
+    def _buffers(self, texts: Iterable[str]) -> tuple[int | None, int, float]:
+        """Headroom, distance of XON and alpha of the buffer profile in use."""
+        applied = next((t for t in texts if t.startswith(MMU_PROFILE) and t.endswith(APPLY)), None)
+        profile = find(self._sections, applied.removesuffix(APPLY)) if applied else None
+        if profile is None:
+            self._unread.append("headroom: no buffer profile is applied, the chip's own is in use")
+            return None, 0, ALPHA
+        lines = [child.text for child in profile.children]
+        headroom = _value(lines, r"ingress headroom (?:bytes )?(\d+)")
+        if headroom is None:
+            self._unread.append(f"headroom: {profile.text} does not say it in bytes")
+        threshold = _text(lines, r"ingress threshold (\S+)")
+        if threshold is None:
+            self._unread.append(f"XOFF: {profile.text} does not say it")
+        resume = _value(lines, r"ingress resume (?:bytes )?(\d+)") or 0
+        return headroom, resume, ALPHA if threshold is None else _fraction(threshold)
+
+    def port(self, section: Section) -> PortQos:
+        """What this ``interface`` section makes of its port."""
+        name = section.text.removeprefix("interface ")
+        lines = [child.text for child in section.children]
+        profile = self._profile(name, lines)
+        # What a port says itself goes before what its profile says.
+        both = [*(child.text for child in profile), *lines]
+        mtu = _value(lines, r"mtu (\d+)") or DEFAULT_MTU
+        if any(line.startswith("service-policy type qos input ") for line in both):
+            self._unread.append(f"classification of {name}: it has a service-policy of type qos")
+        pfc = self._pfc(name, both)
+        return PortQos(
+            name=name,
+            mtu_bytes=mtu,
+            trust=_trust(both, routed="no switchport" in lines),
+            dscp_to_priority=self._dscp_to_class,
+            priority_to_class=self._class_to_queue,
+            class_mtu_bytes=(mtu,) * PRIORITY_COUNT,
+            pfc_priorities=pfc,
+            link_pause=_pfc_configured(both) is None
+            and any(re.fullmatch(r"flowcontrol (?:receive|send) on", line) for line in lines),
+            queues=self._queues(name, [*profile, *section.children]),
+            ingress_buffers=self._ingress(pfc),
+            watchdog=self._watchdog.of_port(both),
+        )
+
+    def _profile(self, port: str, lines: Iterable[str]) -> list[Section]:
+        name = _text(lines, r"service-profile (\S+)")
+        if name is None:
+            return []
+        found = find(self._sections, PROFILE + name)
+        if found is None:
+            self._unread.append(f"service-profile {name} of {port}: there is no such qos profile")
+        return found.children if found else []
+
+    def _pfc(self, name: str, lines: Sequence[str]) -> tuple[int, ...]:
+        configured = _pfc_configured(lines) or ()
+        if self._live is None:
+            return configured
+        if name not in self._live:
+            self._unread.append(f"live PFC state of {name}: not in '{PFC}'")
+            return configured
+        return self._live[name]
+
+    def _ingress(self, priorities: Iterable[int]) -> tuple[IngressBuffer, ...]:
+        if self._headroom is None:
+            return ()
+        size = self._headroom + self._resume
+        return tuple(IngressBuffer(p, size, self._resume, 0, self._alpha) for p in priorities)
+
+    def _queues(self, port: str, sections: Iterable[Section]) -> tuple[Queue, ...]:
+        lines: dict[int, list[str]] = {number: [] for number in range(PRIORITY_COUNT)}
+        for section in sections:
+            number = queue_number(section.text)
+            if number is not None:
+                lines[number] += [child.text for child in section.children]
+        shared = [
+            n for n in lines if _last(lines[n], ("priority strict", "no priority")) == "no priority"
+        ]
+        return tuple(
+            Queue(
+                number,
+                _scheduler(lines[number], shared=number <= max(shared, default=-1)),
+                self._ecn(f"{port} queue {number}", lines[number]),
+            )
+            for number in lines
+        )
+
+    def _ecn(self, where: str, lines: Iterable[str]) -> Ecn | None:
+        found = None
+        for line in lines:
+            if line.startswith("random-detect ecn minimum"):
+                found = ecn_of(line)
+                if found is None:
+                    self._unread.append(f"ECN of {where}: {line}")
+        return found
+
+
+class _GlobalWatchdog:
+    """The PFC watchdog's defaults for all ports."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._timeout = _text(texts, rf"{WATCHDOG} default timeout ([\d.]+)")
+        self._recovery = _text(texts, rf"{WATCHDOG} default recovery-time ([\d.]+).*")
+        self._action = _text(texts, rf"{WATCHDOG} (?:override )?(?:default )?action (\S+)")
+
+    def of_port(self, lines: Sequence[str]) -> Watchdog | None:
+        """What watches a port with these lines.
+
+        It is on where the port says so, or where the switch has a timeout and the
+        port does not refuse (that the port's own line alone suffices is unverified).
+        """
+        own = _last(lines, (WATCHDOG, f"no {WATCHDOG}"))
+        if own.startswith("no ") or (not own and self._timeout is None):
+            return None
+        times = next((t for line in lines if (t := timer_of(line)) is not None), None)
+        detect = times[0] if times else _ms(self._timeout)
+        restore = times[1] if times else _ms(self._recovery)
+        action = _text(lines, rf"{WATCHDOG} port action (\S+)") or self._action
+        if action in ("drop", ACTIONS["forward"], "no-drop"):
+            return Watchdog(detect, restore, "drop" if action == "drop" else "forward")
+        return Watchdog(detect, restore, "shutdown")
+
+
+def _ms(seconds: str | None) -> int | None:
+    return None if seconds is None else seconds_ms(seconds)
+
+
+def _trust(lines: Iterable[str], *, routed: bool) -> Trust:
+    """A routed port trusts DSCP and a switched one CoS where nothing is said of it."""
+    trust: Trust = "dscp" if routed else "pcp"
+    for line in lines:
+        if line == "no qos trust":
+            trust = "none"
+        elif match := re.fullmatch(r"qos trust (\w+)", line):
+            trust = "dscp" if match[1] == "dscp" else "pcp"
+    return trust
+
+
+def _pfc_configured(lines: Iterable[str]) -> tuple[int, ...] | None:
+    """Priorities that are not to drop; None where PFC is off."""
+    on = False
+    no_drop: set[int] = set()
+    for line in lines:
+        if line in ("priority-flow-control on", "priority-flow-control mode on"):
+            on = True
+        elif line == "no priority-flow-control":
+            on = False
+        elif match := re.fullmatch(r"priority-flow-control priority (\d) (no-drop|drop)", line):
+            (no_drop.add if match[2] == "no-drop" else no_drop.discard)(int(match[1]))
+    return tuple(sorted(no_drop)) if on else None
+
+
+def _scheduler(lines: Sequence[str], *, shared: bool) -> Scheduler:
+    """A queue is strict unless it, or a higher one, says ``no priority``.
+
+    Source: EOS User Manual, "Quality of Service", ``priority``: a round-robin queue
+    makes those below it round-robin queues too.
+    """
+    if not shared:
+        return Scheduler("strict")
+    return Scheduler("ets", _value(lines, r"bandwidth percent (\d+)") or 0)
+
+
+def _last(lines: Iterable[str], wanted: tuple[str, ...]) -> str:
+    """The last line that is one of these; empty for none."""
+    return next((line for line in reversed(list(lines)) if line in wanted), "")
+
+
+def _fraction(text: str) -> float:
+    numerator, _, denominator = text.partition("/")
+    return int(numerator) / int(denominator or 1)
+
+
+def _text(lines: Iterable[str], pattern: str) -> str | None:
+    found = None
+    for line in lines:
+        if match := re.fullmatch(pattern, line):
+            found = match[1]
+    return found
+
+
+def _value(lines: Iterable[str], pattern: str) -> int | None:
+    text = _text(lines, pattern)
+    return None if text is None else int(text)

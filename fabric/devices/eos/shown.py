@@ -1,0 +1,94 @@
+"""JSON answers and the table of ``show priority-flow-control``.
+
+EOS prints most answers as JSON for ``| json``. Keys: ``show version`` and ``show
+lldp neighbors``, public captures in many tools (napalm, ntc); ``show
+priority-flow-control``, a listing of EOS 4.36 in a public configuration guide.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fabric.devices.base import ReadError
+from fabric.devices.eos.lines import interface_name
+from fabric.qos import Neighbor
+
+_PFC_ROW = re.compile(
+    r"(?P<port>E\w*\d\S*)\s+(?P<enabled>Yes|No)\s+(?P<priorities>(?:\d[\s,]*)*?)\s*"
+    r"(?P<active>Yes|No)\b.*",
+    re.IGNORECASE,
+)
+
+
+def parse_json(command: str, text: str) -> dict[str, Any]:
+    """The object that a command printed, whatever stands before and behind it.
+
+    Raises ReadError where there is none.
+    """
+    begin, end = text.find("{"), text.rfind("}")
+    try:
+        data = json.loads(text[begin : end + 1])
+    except ValueError:
+        data = None
+    if not isinstance(data, dict):
+        raise ReadError(f"{command}: no JSON object in {_first_line(text)!r}")
+    return data
+
+
+def members(data: object, *keys: str) -> Iterator[tuple[str, Any]]:
+    """Name and value of each member of the object below these keys; none where it lacks."""
+    for key in keys:
+        data = data.get(key, {}) if isinstance(data, Mapping) else {}
+    if isinstance(data, Mapping):
+        yield from data.items()
+
+
+def count(value: object) -> int | None:
+    """A counter's value; None for ``-``, ``N/A`` and what is missing."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return int(value)
+    digits = str(value).strip().replace(",", "")
+    return int(digits) if digits.isdecimal() else None
+
+
+def parse_neighbors(command: str, text: str) -> tuple[Neighbor, ...]:
+    """Rows of ``show lldp neighbors | json``; incomplete ones are left out."""
+    rows = parse_json(command, text).get("lldpNeighbors", [])
+    return tuple(
+        Neighbor(
+            interface_name(str(row["port"])),
+            str(row["neighborDevice"]),
+            interface_name(str(row["neighborPort"])),
+        )
+        for row in rows
+        if isinstance(row, Mapping)
+        and all(row.get(key) for key in ("port", "neighborDevice", "neighborPort"))
+        and interface_name(str(row["port"])).startswith("Ethernet")
+    )
+
+
+def parse_pfc(command: str, text: str) -> dict[str, tuple[int, ...]]:
+    """Port -> priorities that it pauses now; none where PFC is not active.
+
+    Raises ReadError where the table's head is missing.
+    """
+    head = re.search(r"^\s*Port\s+Enabled\s+Priorities.*$", text, re.MULTILINE)
+    if head is None:
+        raise ReadError(f"{command}: no table in {_first_line(text)!r}")
+    states = {}
+    for line in text[head.end() :].splitlines():
+        row = _PFC_ROW.fullmatch(line.strip())
+        if row is not None:
+            works = row["enabled"].lower() == row["active"].lower() == "yes"
+            digits = re.findall(r"\d", row["priorities"]) if works else []
+            states[interface_name(row["port"])] = tuple(sorted(map(int, digits)))
+    return states
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "an empty answer")
