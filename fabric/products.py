@@ -41,10 +41,23 @@ def _slot_port(number: int) -> str:
     return f"Ethernet1/{number}"
 
 
+def _eos_leaf_port(number: int) -> str:
+    return f"Ethernet{number}" if number <= HOST_PORTS else _lanes_port(number)
+
+
+def _lanes_port(number: int) -> str:
+    """A port of four lanes, all of them in one: the first names it."""
+    return f"Ethernet{number}/1"
+
+
 SWITCHES: dict[str, SwitchProduct] = {
     # Cisco's data sheets of N9K-C93180YC-FX and N9K-C9336C-FX2 say 40 MB each.
     "nxos": SwitchProduct(
         "N9K-C93180YC-FX", "40MB", _slot_port, "N9K-C9336C-FX2", "40MB", _slot_port
+    ),
+    # Arista's data sheet of the 7050X3 series says 32 MB for both.
+    "eos": SwitchProduct(
+        "DCS-7050SX3-48YC8", "32MB", _eos_leaf_port, "DCS-7050CX3-32S", "32MB", _lanes_port
     ),
 }
 
