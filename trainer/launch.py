@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from trainer.checkpoint import check_plan, latest_checkpoint
 from trainer.collective.communicator import TRANSPORTS, TransportName
 from trainer.collective.rendezvous import SlowRank
 from trainer.orders import JobOrders
+from trainer.rank import Orders
 from trainer.spec import EpochRecord, Progress, TrainingPlan, check_data
-from trainer.supervise import run_ranks
+from trainer.supervise import Meeting, Place, run_one, run_ranks, threads_for
 from trainer.timeline import write_trace
 from validation.gate import GatePass
 
@@ -35,7 +37,8 @@ class JobSpec:
     ``checkpoint_every`` steps where that is not 0; with ``resume`` training
     goes on from the latest one there. ``patience_s`` is how long ranks wait
     for one that does not come. ``timeline`` is a file for a Chrome trace of
-    compute and communication of every rank.
+    compute and communication of every rank. ``places`` and ``meeting`` are for
+    ranks elsewhere (:mod:`trainer.hosts`, :mod:`trainer.scheduled`).
     """
 
     gate_pass: GatePass
@@ -47,6 +50,8 @@ class JobSpec:
     check_every: int = 100
     checkpoint_every: int = 0
     timeline: Path | None = None
+    places: Sequence[Place] | None = None
+    meeting: Meeting = field(default_factory=Meeting)
 
     def __post_init__(self) -> None:
         """InputError, with the key, for what cannot work; the plan has checked itself."""
@@ -108,6 +113,40 @@ def train(job: JobSpec, on_event: Callable[[Progress], None] | None = None) -> T
     return _train(job, on_event)
 
 
+def join(
+    plan: TrainingPlan,
+    *,
+    rank: int,
+    ranks_here: int,
+    address: tuple[str, int],
+    token: str,
+    transport: TransportName = "auto",
+    timeline: bool = False,
+) -> None:
+    """Be one rank of a job that rank 0's process launches; returns when it has ended well.
+
+    It needs no pass of the gate: without rank 0's there is nothing to join.
+    PeerError, with the rank's last lines, when the job fails.
+    """
+    run_one(
+        Orders(
+            program=PROGRAM,
+            payload=JobOrders(plan, None, False, 0, None).payload(),
+            address=address,
+            token=token,
+            rank=rank,
+            size=plan.ranks,
+            transport=transport,
+            patience_s=60.0,
+            launcher_pid=os.getpid(),
+            threads=threads_for(ranks_here),
+            hidden=NOT_NEEDED,
+            timeline=timeline,
+            speaks=True,
+        )
+    )
+
+
 def plain(gate_pass: GatePass) -> dict[str, Any]:
     """The pass as plain JSON values, as checkpoints keep it."""
     return dict(json.loads(json.dumps(asdict(gate_pass), default=str)))
@@ -116,7 +155,8 @@ def plain(gate_pass: GatePass) -> dict[str, Any]:
 def _train(job: JobSpec, on_event: Callable[[Progress], None] | None) -> TrainResult:
     began = time.monotonic()
     plan = job.plan
-    check_data(plan.data)
+    if job.places is None or not any(place.command for place in job.places):
+        check_data(plan.data)
     if job.resume and job.checkpoint_folder is not None:
         check_plan(latest_checkpoint(job.checkpoint_folder), asdict(plan))
     orders = JobOrders(
@@ -156,6 +196,8 @@ def _train(job: JobSpec, on_event: Callable[[Progress], None] | None) -> TrainRe
             on_slow=tell_slow,
             hidden=NOT_NEEDED,
             timeline=job.timeline is not None,
+            places=job.places,
+            meeting=job.meeting,
         )
     finally:
         # Also of a job that failed: then it is wanted most.

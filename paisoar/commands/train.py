@@ -2,68 +2,141 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from contextlib import nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.console import Console
 
 from fabric.errors import InputError
-from fabric.site import load_site
+from fabric.site import Site, load_site
 from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, run
 
 if TYPE_CHECKING:
     from trainer.launch import TrainingPlan, TrainResult
+    from trainer.scheduled import Share
+
+_DATA = "digits (real handwriting, from scikit-learn), synthetic, a folder, or 'TFRECORD-GLOB'."
 
 
 def train(
     file: FileOption = DEFAULT_FILE,
-    model: Annotated[str, typer.Option(help="greennet")] = "greennet",
-    data: Annotated[str, typer.Option(help="digits (real handwriting, from scikit-learn)")] = (
-        "digits"
-    ),
+    model: Annotated[
+        str, typer.Option(help="greennet, alexnet, inception_v3, resnet50, resnet152 or vgg16.")
+    ] = "greennet",
+    data: Annotated[str, typer.Option(help=_DATA)] = "digits",
     ranks: Annotated[int, typer.Option(min=1, help="Processes that train together.")] = 2,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the data.")] = 12,
-    batch_size: Annotated[int, typer.Option(min=1, help="Images a step and rank.")] = 32,
+    steps: Annotated[int, typer.Option(min=0, help="Stop after so many steps instead.")] = 0,
+    batch_size: Annotated[
+        int, typer.Option("--batch", "--batch-size", min=1, help="Images a step and rank.")
+    ] = 32,
+    image_size: Annotated[int, typer.Option(min=0, help="Pixels a side; 0: the usual.")] = 0,
+    classes: Annotated[int, typer.Option(min=0, help="Of synthetic data and TFRecords.")] = 0,
+    first_label: Annotated[int, typer.Option(help="The least label in TFRecords.")] = 0,
     seed: Annotated[int, typer.Option(help="Of the weights and of the order of the data.")] = 0,
-    transport: Annotated[str, typer.Option(help="auto, shm or tcp.")] = "auto",
+    sync: Annotated[str, typer.Option(help="ring, or ps: a synchronous parameter server.")] = (
+        "ring"
+    ),
+    servers: Annotated[int, typer.Option(min=0, help="Of --sync ps; 0: every rank.")] = 0,
+    transport: Annotated[str, typer.Option(help="auto, shm, tcp or verbs.")] = "auto",
+    precision: Annotated[str, typer.Option(help="float32, mixed_float16, mixed_bfloat16.")] = (
+        "float32"
+    ),
+    batch_norm: Annotated[
+        str, typer.Option(help="averaged (statistics, before tests) or synced (in every step).")
+    ] = "averaged",
+    accumulate: Annotated[int, typer.Option(min=1, help="Steps averaged into one update.")] = 1,
+    learning_rate: Annotated[
+        float | None, typer.Option(min=0, help="The rate after the warm-up.")
+    ] = None,
+    base_batch: Annotated[
+        int, typer.Option(min=0, help="Scale the rate linearly from this global batch.")
+    ] = 0,
     host: Annotated[
         list[str] | None,
         typer.Option(help="A host that the job uses; all of the site's if not given."),
     ] = None,
+    launch: Annotated[
+        str, typer.Option(help="local, ssh (ranks on the hosts), or auto: local, or the scheduler.")
+    ] = "auto",
+    python: Annotated[str, typer.Option(help="The interpreter on the hosts.")] = sys.executable,
     certificate: Annotated[str, typer.Option(help="An id or a file; the newest if not given.")] = (
         ""
     ),
     resume: Annotated[
         Path | None, typer.Option(help="Go on from the last checkpoint in this job's folder.")
     ] = None,
+    checkpoint_every: Annotated[
+        int, typer.Option(min=0, help="Steps between checkpoints; 0: each epoch's end.")
+    ] = 0,
+    timeline: Annotated[
+        Path | None, typer.Option(help="Write a Chrome trace of every rank to this file.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train, if the certificate gate opens: the fabric is read and compared first.
 
     Without a valid certificate for this site, or after the fabric has changed
-    since, training is refused with the reason and exit 1.
+    since, training is refused with the reason and exit 1. Started by srun,
+    mpirun or with RANK and WORLD_SIZE, each process is one rank.
     """
 
     def work(ui: Ui) -> Answer:
+        from trainer.collective.communicator import TRANSPORTS
         from trainer.launch import TrainingPlan
+        from trainer.scheduled import detect
+        from trainer.spec import LearningRate
 
-        try:
-            plan = TrainingPlan(
-                model=model,
-                data=data,
-                ranks=ranks,
-                epochs=epochs,
-                batch_size=batch_size,
-                seed=seed,
+        if launch not in ("auto", "local", "ssh"):
+            raise InputError(f"there is no launch {launch!r}", advice="Use auto, local or ssh.")
+        if transport not in TRANSPORTS:
+            raise InputError(
+                f"there is no transport {transport!r}", advice=f"Use {', '.join(TRANSPORTS)}."
             )
-        except ValueError as error:
-            raise InputError(str(error)) from error
-        if transport not in ("auto", "shm", "tcp"):
-            raise InputError(f"there is no transport {transport!r}", advice="Use auto, shm or tcp.")
-        result = start(ui, file, plan, transport, host, certificate, resume)
+        share = detect(os.environ) if launch == "auto" else None
+        rate = LearningRate(base_batch=base_batch)
+        if learning_rate is not None:
+            initial = min(rate.initial, learning_rate / 16)
+            rate = LearningRate(initial=initial, target=learning_rate, base_batch=base_batch)
+        plan = TrainingPlan(
+            model=model,
+            data=data,
+            ranks=share.size if share else ranks,
+            epochs=epochs,
+            batch_size=batch_size,
+            seed=seed,
+            learning_rate=rate,
+            steps=steps,
+            image_size=image_size,
+            classes=classes,
+            first_label=first_label,
+            sync=sync,
+            servers=servers,
+            precision=precision,
+            batch_norm=batch_norm,
+            accumulate=accumulate,
+        )
+        if share and share.rank > 0:
+            return _join(ui, file, plan, transport, share, timeline is not None)
+        result = start(
+            ui,
+            file,
+            plan,
+            transport,
+            host,
+            certificate,
+            resume,
+            checkpoint_every=checkpoint_every,
+            timeline=timeline,
+            over_ssh=python if launch == "ssh" else "",
+            share=share,
+        )
         return Answer(document(result), lambda out: _show(out, result))
 
     run(as_json, work)
@@ -77,25 +150,55 @@ def start(
     hosts: list[str] | None = None,
     certificate: str = "",
     resume: Path | None = None,
+    *,
+    checkpoint_every: int = 0,
+    timeline: Path | None = None,
+    over_ssh: str = "",
+    share: Share | None = None,
 ) -> TrainResult:
-    """Ask the gate, train, keep the result; raises GateRefusedError where it does not open."""
+    """Ask the gate, train, keep the result; raises GateRefusedError where it does not open.
+
+    ``over_ssh`` is the interpreter on the hosts that ranks are started on;
+    ``share`` the place that a scheduler gave this process, as rank 0.
+    """
+    from trainer.hosts import meeting_for, places_on
     from trainer.launch import JobSpec, Progress
     from trainer.launch import train as launch
     from trainer.record import save_training
+    from trainer.scheduled import hosting
+    from trainer.supervise import Meeting, Place
     from validation.gate import open_gate
 
     site = load_site(file)
     ui.say("asking the gate: reading the fabric")
-    gate_pass = open_gate(site, hosts or site.topology.hosts, certificate=certificate or None)
+    wanted = hosts or list(site.topology.hosts)
+    if over_ssh:
+        wanted = wanted[: plan.ranks]
+    gate_pass = open_gate(site, wanted, certificate=certificate or None)
     folder = resume or site.state_dir / "training" / f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    job = JobSpec(
-        gate_pass=gate_pass,
-        plan=plan,
-        transport=transport,  # type: ignore[arg-type] # checked by the caller
-        checkpoint_folder=folder,
-        resume=resume is not None,
-    )
-    with ui.steps("training") as step:
+    places: list[Place] | None = None
+    if over_ssh:
+        places = places_on(site, wanted, plan.ranks, python=over_ssh)
+    elif share:
+        here = range(share.local_size)
+        places = [
+            Place("" if rank in here else "elsewhere", launched=rank == 0)
+            for rank in range(plan.ranks)
+        ]
+    meeting = meeting_for(site, wanted) if over_ssh else Meeting()
+    meets = hosting(share, _meetings(site), os.environ) if share else nullcontext(meeting)
+    with meets as meeting, ui.steps("training") as step:
+        job = JobSpec(
+            gate_pass=gate_pass,
+            plan=plan,
+            transport=cast(Any, transport),  # checked by the caller
+            checkpoint_folder=folder,
+            resume=resume is not None,
+            checkpoint_every=checkpoint_every,
+            timeline=timeline,
+            places=places,
+            meeting=meeting,
+        )
 
         def tell(progress: Progress) -> None:
             if progress.kind == "epoch" and progress.rank <= 0:
@@ -109,6 +212,32 @@ def start(
         result = launch(job, tell)
     save_training(folder, plan, result)
     return result
+
+
+def _join(
+    ui: Ui, file: Path, plan: TrainingPlan, transport: str, share: Share, timeline: bool
+) -> Answer:
+    from trainer.launch import join
+    from trainer.scheduled import find
+
+    site = load_site(file)
+    ui.say(f"rank {share.rank} of {share.size} ({share.scheduler}) waits for rank 0")
+    address, token = find(share, _meetings(site), os.environ)
+    join(
+        plan,
+        rank=share.rank,
+        ranks_here=share.local_size,
+        address=address,
+        token=token,
+        transport=cast(Any, transport),
+        timeline=timeline,
+    )
+    facts = {"rank": share.rank, "ranks": share.size, "scheduler": share.scheduler}
+    return Answer(facts, lambda _out: None)
+
+
+def _meetings(site: Site) -> Path:
+    return site.state_dir / "training" / "meetings"
 
 
 def document(result: TrainResult) -> dict[str, object]:
@@ -129,14 +258,16 @@ def document(result: TrainResult) -> dict[str, object]:
 
 
 def _show(out: Console, result: TrainResult) -> None:
+    tested = all(record.tested for record in result.history)
+    images = "test" if tested else "training"
     for record in result.history:
         out.print(
-            f"epoch {record.epoch}: loss {record.loss:.4f}, test accuracy "
+            f"epoch {record.epoch}: loss {record.loss:.4f}, {images} accuracy "
             f"{record.test_accuracy:.4f}, {record.images_per_s:.0f} images/s"
         )
     same = "identical" if result.weights_identical else "DIFFERENT"
     out.print(
-        f"accuracy {result.accuracy:.4f} on the test images, "
+        f"accuracy {result.accuracy:.4f} on the {images} images, "
         f"weights of {result.ranks} ranks {same}, "
         f"{result.seconds:.1f} s over {result.transport}, admitted by "
         f"{result.gate_pass.certificate_id} ({result.gate_pass.evidence_class})."

@@ -39,6 +39,18 @@ def square(context: RankContext, payload: Any) -> dict[str, Any]:
     }
 
 
+def where(context: RankContext, payload: Any) -> dict[str, Any]:
+    """Where this rank runs, after all ranks have computed together."""
+    total = np.array([1.0])
+    context.courier.call(lambda c: c.allreduce(total))
+    return {
+        "rank": context.membership.rank,
+        "host": context.membership.host,
+        "total": float(total[0]),
+        "transport": context.communicator.transport,
+    }
+
+
 def reduce_on(context: RankContext, payload: Any) -> None:
     """Tell our pid (and that of a child of ours), then work until the test ends us."""
     child = subprocess.Popen(["sleep", "60"]).pid if payload == "with child" else os.getpid()
@@ -73,3 +85,10 @@ def wait_idly(context: RankContext, payload: Any) -> float:
         time.sleep(float(payload))
     context.courier.call(lambda c: c.barrier())
     return time.process_time() - began
+
+
+def raise_on_one(context: RankContext, payload: Any) -> None:
+    context.courier.call(lambda c: c.barrier(doing="step 1"))
+    if context.membership.rank == 1:
+        raise KeyError("no such layer")
+    context.courier.call(lambda c: c.barrier(doing="step 2"))

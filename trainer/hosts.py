@@ -1,0 +1,83 @@
+"""Ranks on the hosts of a site, over the OpenSSH client with the site's own keys.
+
+Ranks are dealt out host by host in turn blocks: rank 0 .. k-1 on the first.
+The user's keys or agent log in (``fabric.access``); host keys are checked.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import sys
+from collections.abc import Sequence
+
+from fabric.access import Access, access_to
+from fabric.errors import InputError, ToolError
+from fabric.site import Site
+from trainer.supervise import Meeting, Place
+
+# A host that is stopped or lost says nothing and closes nothing.
+SILENT_AFTER_S = 8.0
+JOIN_WITHIN_S = 120.0
+
+
+def ssh_command(access: Access) -> tuple[str, ...]:
+    """``ssh`` with all that it needs to log in; what it runs is to be appended."""
+    only = [
+        f'UserKnownHostsFile="{access.known_hosts}"',
+        "GlobalKnownHostsFile=none",
+        "StrictHostKeyChecking=yes",
+        "BatchMode=yes",
+        "ConnectTimeout=15",
+        "ServerAliveInterval=2",
+        "ServerAliveCountMax=3",
+    ]
+    key: tuple[str, ...] = ()
+    if access.key_file is not None:
+        only.append("IdentitiesOnly=yes")
+        key = ("-i", str(access.key_file))
+    options = (word for option in only for word in ("-o", option))
+    target = (f"{access.user}@{access.host}", "--")
+    return ("ssh", "-T", "-F", "none", "-p", str(access.port), *key, *options, *target)
+
+
+def places_on(
+    site: Site, hosts: Sequence[str], ranks: int, *, python: str = sys.executable
+) -> list[Place]:
+    """A place for each rank on these hosts of the site, as even blocks.
+
+    ``python`` is the interpreter with PAISoar on the hosts. InputError for a
+    host that is none of the site's, ToolError without an SSH client.
+    """
+    if shutil.which("ssh") is None:
+        raise ToolError("there is no ssh", advice="Install the OpenSSH client.")
+    unknown = [host for host in hosts if host not in site.topology.hosts]
+    if unknown:
+        raise InputError(f"{', '.join(unknown)} is no host of {site.name}", key="host")
+    chosen = list(hosts)[:ranks]
+    each, more = divmod(ranks, len(chosen))
+    places = []
+    for number, host in enumerate(chosen):
+        command = ssh_command(access_to(site, host))
+        places += [Place(host, command, python)] * (each + (number < more))
+    return places
+
+
+def meeting_for(site: Site, hosts: Sequence[str]) -> Meeting:
+    """Where ranks on these hosts reach the launcher: its address towards the first of them."""
+    return Meeting(
+        host=_address_towards(access_to(site, hosts[0]).host),
+        silent_after_s=SILENT_AFTER_S,
+        join_within_s=JOIN_WITHIN_S,
+    )
+
+
+def _address_towards(host: str) -> str:
+    """Our own address on the way to ``host``; no packet is sent."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind) as sock:
+            sock.connect(address)
+            return str(sock.getsockname()[0])
+    except OSError as error:
+        raise ToolError(f"there is no way to {host}: {error}") from error
