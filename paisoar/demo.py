@@ -11,8 +11,6 @@ from typing import Any
 from fabric.audit.record import load_audit
 from fabric.errors import GateRefusedError, JudgedBadError
 from fabric.site import Site, load_site
-from fabric.starter import starter_yaml
-from fabric.topology import ClosShape
 from paisoar.commands import audit, certify, plan, provision, report, train, validate
 from paisoar.console import Answer, Ui
 
@@ -82,13 +80,13 @@ class Demo:
         self,
         ui: Ui,
         folder: Path,
-        shape: ClosShape,
+        site_yaml: str,
         break_kind: str | None,
         tell: Callable[[str], None],
     ) -> None:
         self.ui = ui
         self.file = folder / "fabric.yaml"
-        self.shape = shape
+        self.site_yaml = site_yaml
         self.break_kind = break_kind
         self.tell = tell
         self.outcome = Outcome(folder)
@@ -131,7 +129,7 @@ class Demo:
 
     def _init(self) -> tuple[bool, str]:
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        self.file.write_text(starter_yaml(self.shape, site="demo", environment="twin"))
+        self.file.write_text(self.site_yaml)
         return True, str(self.file)
 
     def _check(self) -> tuple[bool, str]:

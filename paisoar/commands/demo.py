@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +11,9 @@ import typer
 from rich.console import Console
 
 from fabric.errors import InputError
-from fabric.topology import ClosShape, build_clos
+from fabric.starter import starter_yaml
+from fabric.topology import ClosShape
+from paisoar.commands.init import NicOption, SwitchOsOption
 from paisoar.console import Answer, JsonOption, Ui, run
 
 
@@ -28,6 +31,8 @@ def demo(
     hosts: Annotated[int, typer.Option(min=2, help="How many hosts.")] = 16,
     leaves: Annotated[int, typer.Option(min=1, help="How many leaf switches.")] = 4,
     spines: Annotated[int, typer.Option(min=0, help="How many spine switches.")] = 2,
+    switch_os: SwitchOsOption = "nxos",
+    nic: NicOption = "mlx5",
     as_json: JsonOption = False,
 ) -> None:
     """Walk all of it on an emulated fabric in a fresh folder, in about two minutes.
@@ -36,10 +41,22 @@ def demo(
     suite fails, no certificate is issued, the trainer refuses, and exit is 1.
     """
     shape = ClosShape(hosts, leaves, spines)
-    run(as_json, lambda ui: _demo(ui, break_kind, folder, shape))
+
+    def text() -> str:
+        return starter_yaml(
+            shape,
+            site="demo",
+            environment="twin",
+            switch_os=switch_os.split(","),
+            nics=nic.split(","),
+        )
+
+    run(as_json, lambda ui: _demo(ui, break_kind, folder, text))
 
 
-def _demo(ui: Ui, break_kind: str | None, folder: Path | None, shape: ClosShape) -> Answer:
+def _demo(
+    ui: Ui, break_kind: str | None, folder: Path | None, make_text: Callable[[], str]
+) -> Answer:
     from paisoar.demo import KINDS, Demo
 
     if break_kind is not None and break_kind not in KINDS:
@@ -47,7 +64,7 @@ def _demo(ui: Ui, break_kind: str | None, folder: Path | None, shape: ClosShape)
             f"there is no fault {break_kind!r}", key="--break", advice=f"Use {', '.join(KINDS)}."
         )
     try:
-        build_clos(shape)
+        text = make_text()
     except ValueError as error:
         raise InputError(str(error)) from error
     target = folder or Path(f"paisoar-demo-{datetime.now():%Y%m%d-%H%M%S}")
@@ -61,7 +78,7 @@ def _demo(ui: Ui, break_kind: str | None, folder: Path | None, shape: ClosShape)
         else:
             out.print(text, soft_wrap=True)
 
-    walked = Demo(ui, target, shape, break_kind, tell).walk()
+    walked = Demo(ui, target, text, break_kind, tell).walk()
 
     def show(console: Console) -> None:
         console.print(f"Everything is in {walked.folder}; the report is {walked.report}")

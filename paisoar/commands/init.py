@@ -15,6 +15,13 @@ from fabric.starter import starter_yaml
 from fabric.topology import ClosShape
 from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, run
 
+SwitchOsOption = Annotated[
+    str, typer.Option(help="The switches' system; two, as in nxos,sonic, for leaves and spines.")
+]
+NicOption = Annotated[
+    str, typer.Option(help="The NIC family; several, as in mlx5,bnxt, take turns.")
+]
+
 
 def init(
     file: FileOption = DEFAULT_FILE,
@@ -28,13 +35,8 @@ def init(
     environment: Annotated[
         str, typer.Option(help="twin (emulated here) or site (real devices).")
     ] = "twin",
-    switch_os: Annotated[
-        str,
-        typer.Option(help="The switches' system; two, as in nxos,sonic, for leaves and spines."),
-    ] = "nxos",
-    nic: Annotated[
-        str, typer.Option(help="The NIC family; several, as in mlx5,bnxt, take turns.")
-    ] = "mlx5",
+    switch_os: SwitchOsOption = "nxos",
+    nic: NicOption = "mlx5",
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: JsonOption = False,
 ) -> None:
