@@ -192,9 +192,14 @@ def load_site(path: Path) -> Site:
     document = file.validate(FabricFile)
     topology = _topology(file, document)
     site = Site(path, document, topology)
+    check_devices(site, file)
+    return site
+
+
+def check_devices(site: Site, file: YamlFile) -> None:
+    """InputError for the first fault of devices and cables together; ``file`` has its line."""
     for fault in _faults(site):
         raise file.error(fault[0], fault[1])
-    return site
 
 
 def _topology(file: YamlFile, document: FabricFile) -> Topology:

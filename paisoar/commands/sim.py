@@ -1,4 +1,4 @@
-"""``paisoar sim run``."""
+"""``paisoar sim run`` and ``paisoar sim sweep``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from fabric.errors import InputError
-from fabric.units import parse_time_us
+from paisoar.asked import microseconds as _us
+from paisoar.commands.sim_sweep import sweep
 from paisoar.console import EXIT_INTERRUPTED, Answer, JsonOption, Ui, run
 
 if TYPE_CHECKING:
@@ -26,9 +27,7 @@ sim = typer.Typer(
 )
 
 
-@sim.callback()
-def _group() -> None:
-    """Keep ``run`` a command of its own while it is the only one."""
+sim.command("sweep")(sweep)
 
 
 @dataclass(frozen=True)
@@ -290,13 +289,6 @@ def _prepare(asked: _Asked) -> Simulation:
     )
     pins = read_paths(asked.paths, Wiring(topology), flows) if asked.paths else ()
     return prepare(topology, flows, setup, pins)
-
-
-def _us(option: str, text: str) -> float:
-    try:
-        return parse_time_us(text)
-    except ValueError as error:
-        raise InputError(f"{option}: {error}") from error
 
 
 def _bytes(text: str) -> int:

@@ -1,0 +1,76 @@
+"""Sites that differ from a file's in some settings of the intent."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from fabric.errors import InputError
+from fabric.intent import Intent
+from fabric.site import Site, check_devices
+from fabric.yamlfile import YamlFile, load_yaml
+
+ROOT = "intent."
+
+
+class Variants:
+    """A ``fabric.yaml`` that can be read with other settings; the file stays as it is."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self._file = load_yaml(site.path)
+
+    def with_settings(self, settings: Mapping[str, str]) -> Site:
+        """The site with these settings, each a dotted key below ``intent`` and a YAML value.
+
+        InputError names the setting that does not hold or makes no valid site.
+        """
+        if not settings:
+            return self.site
+        data = _plain(self._file.data["intent"])
+        for key, text in settings.items():
+            _set(data, key, text)
+        said = ", ".join(f"{key}={text}" for key, text in settings.items())
+        try:
+            intent = YamlFile(self.site.path, data).validate(Intent)
+            document = self.site.document.model_copy(update={"intent": intent})
+            site = dataclasses.replace(self.site, document=document)
+            check_devices(site, self._file)
+        except InputError as error:
+            where = f"intent.{error.key}: " if error.key else ""
+            raise InputError(f"{said}: {where}{error.reason}") from error
+        return site
+
+
+def _plain(node: object) -> Any:  # noqa: ANN401 - YAML
+    """A copy without the lines of the file, which settings of ours have not."""
+    if isinstance(node, dict):
+        return {key: _plain(value) for key, value in node.items()}
+    return [_plain(value) for value in node] if isinstance(node, list) else node
+
+
+def _set(data: Any, key: str, text: str) -> None:  # noqa: ANN401 - a YAML mapping
+    steps = key.removeprefix(ROOT).split(".")
+    if not key.startswith(ROOT) or not all(steps):
+        raise InputError(
+            f"{key}: not a setting of the intent",
+            advice="Write it like intent.profiles.25G.kmin or intent.dcqcn.ai_rate_mbps.",
+        )
+    for step in steps[:-1]:
+        if step not in data:
+            data[step] = {}
+        data = data[step]
+        if not isinstance(data, dict):
+            raise InputError(f"{key}: {step} holds no settings of its own")
+    data[steps[-1]] = _value(key, text)
+
+
+def _value(key: str, text: str) -> object:
+    try:
+        return YAML(typ="safe", pure=True).load(text)
+    except YAMLError as error:
+        raise InputError(f"{key}={text}: not a YAML value") from error
