@@ -20,6 +20,7 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ from fabric.errors import InputError, ToolError
 
 FORMAT = "paisoar/checkpoint/v1"
 KEEP = 3
+_OVERHEAD_BYTES = 64 << 10
+_OVERHEAD_PER_VARIABLE_BYTES = 2 << 10
 _NAME = re.compile(r"epoch-(\d{5})(-step-(\d{7}))?")
 _WEIGHTS, _OPTIMIZER, _META = "model.weights.h5", "optimizer.npz", "meta.json"
 
@@ -73,6 +76,7 @@ def save_checkpoint(
         folder.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
+        _reserve(partial / _META, _bytes_of([*model.variables, *optimizer.variables]))
         model.save_weights(partial / _WEIGHTS)
         variables = {
             f"{number:05d}": variable.numpy() for number, variable in enumerate(optimizer.variables)
@@ -188,6 +192,29 @@ def load_checkpoint(checkpoint: Path, model: Any, optimizer: Any) -> Position:  
 def random_states(model: Any) -> list[Any]:  # noqa: ANN401
     """The states (seed, counter) of a Keras model's random layers, in their order."""
     return [v for v in model.variables if v.path.endswith("seed_generator_state")]
+
+
+def _bytes_of(variables: Sequence[Any]) -> int:
+    """What these variables take on disk at most, with the files' own structure."""
+    data = sum(
+        int(np.prod(v.shape, dtype=np.int64)) * (8 if "64" in str(v.dtype) else 4)
+        for v in variables
+    )
+    return data + _OVERHEAD_BYTES + len(variables) * _OVERHEAD_PER_VARIABLE_BYTES
+
+
+def _reserve(path: Path, nbytes: int) -> None:
+    """OSError unless so much room is left; the room is free again afterwards.
+
+    Asked first, because HDF5 cannot be trusted after a write has failed: the
+    process may crash when it closes the file.
+    """
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT)
+    try:
+        os.posix_fallocate(fd, 0, nbytes)
+        os.ftruncate(fd, 0)
+    finally:
+        os.close(fd)
 
 
 def _all(folder: Path) -> list[Path]:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
+import signal
+import socket
+import stat
+import struct
 import subprocess
 import sys
 import time
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -92,3 +100,62 @@ def raise_on_one(context: RankContext, payload: Any) -> None:
     if context.membership.rank == 1:
         raise KeyError("no such layer")
     context.courier.call(lambda c: c.barrier(doing="step 2"))
+
+
+def suffer(context: RankContext, payload: Any) -> str:
+    """Rank 1 meets with a misfortune in the middle of its work; the others go on computing."""
+    buffer = context.communicator.buffer(200_000)
+    for turn in range(1, 400):
+        doing = f"step {turn}, bucket {turn % 3}"
+        if turn == 5:
+            # New memory, which neighbours have to map before they can read it.
+            buffer = context.communicator.buffer(300_000)
+            if context.membership.rank == 1:
+                context.membership.send_event("now")
+                MISFORTUNES[payload](context)
+        context.courier.call(partial(_sum, array=buffer, doing=doing))
+        time.sleep(0.01)
+    return "unharmed"
+
+
+def _sum(communicator: Any, array: np.ndarray, doing: str) -> None:
+    communicator.allreduce(array, doing=doing)
+
+
+def _exhaust_memory(context: RankContext) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, resource.RLIM_INFINITY))
+    np.ones(4 << 30, np.float64)
+
+
+def _reset_sockets(context: RankContext) -> None:
+    """Cut all connections to other ranks; that to the launcher stays."""
+    launcher = context.membership._sock.fileno()
+    for path in list(Path("/proc/self/fd").iterdir()):
+        with contextlib.suppress(OSError):
+            fd = int(path.name)
+            if fd == launcher or not stat.S_ISSOCK(os.fstat(fd).st_mode):
+                continue
+            with socket.socket(fileno=os.dup(fd)) as sock:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                sock.shutdown(socket.SHUT_RDWR)
+
+
+def _take_memory_away(context: RankContext) -> None:
+    """Close the files of our shared memory just when the neighbour is to map a new one."""
+    for path in list(Path("/proc/self/fd").iterdir()):
+        with contextlib.suppress(OSError):
+            if "memfd:paisoar" in str(path.readlink()):
+                os.close(int(path.name))
+
+
+def _be_late(context: RankContext) -> None:
+    time.sleep(3.5)
+
+
+MISFORTUNES = {
+    "memory": _exhaust_memory,
+    "sockets": _reset_sockets,
+    "unlinked": _take_memory_away,
+    "late": _be_late,
+    "killed": lambda context: os.kill(os.getpid(), signal.SIGKILL),
+}

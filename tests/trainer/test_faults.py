@@ -1,0 +1,137 @@
+"""One rank of a job meets with a misfortune: who is named, how soon, and what is left."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from trainer import supervise
+from trainer.collective.errors import LostPeerError
+from trainer.supervise import run_ranks
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(misfortune, transport="shm", ranks=3, **options):
+    struck = []
+    try:
+        return run_ranks(
+            "tests.trainer.programs:suffer",
+            misfortune,
+            ranks=ranks,
+            transport=transport,
+            path=[ROOT],
+            on_event=lambda rank, value: struck.append(time.monotonic()),
+            **options,
+        )
+    finally:
+        assert time.monotonic() - struck[0] < 10 or misfortune == "late"
+        assert not psutil.Process().children()
+
+
+@pytest.mark.parametrize(
+    ("misfortune", "transport", "said"),
+    [
+        ("memory", "shm", "failed: .*Unable to allocate 32.0 GiB"),
+        ("sockets", "tcp", "connection"),
+        ("unlinked", "shm", "memory"),
+    ],
+)
+def test_every_other_rank_names_the_one_that_failed(misfortune, transport, said):
+    with pytest.raises(LostPeerError, match=said) as caught:
+        run(misfortune, transport)
+    failure = caught.value.failure
+    text = str(caught.value)
+    assert failure.culprit.rank == 1
+    assert failure.culprit.host in text
+    assert "step " in failure.at
+    for other in (0, 2):
+        (report,) = [line for line in text.splitlines() if f"rank {other} reported: " in line]
+        assert "rank 1 (host" in report
+        assert "step " in report
+    assert caught.value.exit_code == 3
+
+
+def test_a_rank_that_the_kernel_killed_for_memory_is_said_to_be(tmp_path, monkeypatch):
+    count = tmp_path / "vmstat"
+    count.write_text("nr_free_pages 1\noom_kill 4\n")
+    monkeypatch.setattr(supervise, "_VMSTAT", count)
+    with pytest.raises(LostPeerError) as caught:
+        run("killed", on_slow=None)
+    assert "out of memory" not in str(caught.value)
+    explain = supervise._explain
+
+    def explain_after_the_kernel_counted(process):
+        count.write_text("nr_free_pages 1\noom_kill 5\n")
+        return explain(process)
+
+    monkeypatch.setattr(supervise, "_explain", explain_after_the_kernel_counted)
+    with pytest.raises(LostPeerError, match=r"SIGKILL\), out of memory"):
+        run("killed")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", ["shm", "tcp"])
+def test_a_slow_rank_is_reported_and_not_ended(transport):
+    slow = []
+    outcome = run("late", transport, on_slow=slow.append)
+    assert outcome.results == ("unharmed",) * 3
+    assert {report.who.rank for report in slow} == {1}
+    assert slow[0].seconds >= 2.0
+    assert slow[0].doing.startswith("step ")
+
+
+_FILL = """
+import sys
+from pathlib import Path
+import keras, numpy as np
+from fabric.errors import ToolError
+from trainer.checkpoint import Position, latest_checkpoint, load_checkpoint, save_checkpoint
+
+folder = Path(sys.argv[1])
+keras.utils.set_random_seed(0)
+model = keras.Sequential([keras.Input((200,)), keras.layers.Dense(600)])
+optimizer = keras.optimizers.SGD(0.1, momentum=0.9)
+optimizer.build(model.trainable_variables)
+save_checkpoint(folder, model, optimizer, Position(1, 10), plan={}, gate_pass=None)
+model.layers[0].kernel.assign_add(np.ones((200, 600), np.float32))
+for kind, attempt in enumerate(("weights", "optimizer")):
+    if attempt == "optimizer":
+        optimizer = keras.optimizers.SGD(0.1, momentum=0.9)
+        optimizer.build([keras.Variable(np.zeros(10**6, np.float32))])
+    try:
+        save_checkpoint(folder, model, optimizer, Position(2 + kind, 20), plan={}, gate_pass=None)
+    except ToolError as error:
+        print(attempt, error)
+assert [p.name for p in folder.iterdir()] == ["epoch-00001"], list(folder.iterdir())
+fresh = keras.Sequential([keras.Input((200,)), keras.layers.Dense(600)])
+optimizer = keras.optimizers.SGD(0.1, momentum=0.9)
+optimizer.build(fresh.trainable_variables)
+assert load_checkpoint(latest_checkpoint(folder), fresh, optimizer) == Position(1, 10)
+difference = model.layers[0].kernel.numpy() - fresh.layers[0].kernel.numpy()
+assert abs(difference - 1.0).max() < 1e-6
+print("intact")
+"""
+
+
+@pytest.mark.slow
+def test_a_disk_that_is_really_full_costs_no_earlier_checkpoint(tmp_path):
+    # One checkpoint has 0.96 MB: the second does not fit beside the first.
+    own = ["unshare", "--user", "--map-root-user", "--mount"]
+    mount = 'mount -t tmpfs -o size=1200k none "$1" && exec "$2" -c "$3" "$1"'
+    done = subprocess.run(
+        [*own, "sh", "-c", mount, "sh", str(tmp_path), sys.executable, _FILL],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "KERAS_BACKEND": "tensorflow"},
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["weights", "optimizer", "intact"]
+    assert all("Earlier checkpoints are intact" in line for line in lines[:2])
+    assert list(tmp_path.iterdir()) == []
