@@ -18,7 +18,8 @@ class SwitchProduct:
 
     ``leaf_port`` and ``spine_port`` name port 1, 2, ...; a leaf's ports above
     ``HOST_PORTS`` are its uplinks. ``leaf_buffer`` and ``spine_buffer`` are the
-    shared packet buffers as ``fabric.yaml`` writes them.
+    shared packet buffers as ``fabric.yaml`` writes them. ``alpha`` is what a site
+    needs to say where the product shares its buffer dynamically.
     """
 
     leaf_model: str
@@ -27,6 +28,7 @@ class SwitchProduct:
     spine_model: str
     spine_buffer: str
     spine_port: Callable[[int], str]
+    alpha: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,11 @@ class NicProduct:
 
 def _slot_port(number: int) -> str:
     return f"Ethernet1/{number}"
+
+
+def _sonic_leaf_port(number: int) -> str:
+    """One name a lane: 25G ports take one, the 100G ports behind them four."""
+    return f"Ethernet{number - 1 if number <= HOST_PORTS else 4 * number - 3 * HOST_PORTS - 4}"
 
 
 def _eos_leaf_port(number: int) -> str:
@@ -58,6 +65,17 @@ SWITCHES: dict[str, SwitchProduct] = {
     # Arista's data sheet of the 7050X3 series says 32 MB for both.
     "eos": SwitchProduct(
         "DCS-7050SX3-48YC8", "32MB", _eos_leaf_port, "DCS-7050CX3-32S", "32MB", _lanes_port
+    ),
+    # Trident 3: 32 MB each. Port names: port_config.ini in sonic-buildimage
+    # device/accton. 1/8 is a usual threshold (unverified for these models).
+    "sonic": SwitchProduct(
+        "Accton-AS7326-56X",
+        "32MB",
+        _sonic_leaf_port,
+        "Accton-AS7726-32X",
+        "32MB",
+        lambda number: f"Ethernet{4 * number - 4}",
+        alpha=0.125,
     ),
 }
 

@@ -55,10 +55,10 @@ intent:
 
   # Thresholds by port speed. ECN (kmin, kmax, pmax_percent) looks at the egress
   # queue, PFC (xoff, xon) at each ingress port's buffer; the headroom above
-  # xoff is computed from speed, cable length and MTU.
+  # xoff is computed from speed, cable length and MTU.{alpha_comment}
   profiles:
-    25G:  {{kmin: 100KB, kmax: 400KB, pmax_percent: 20, xoff: 150KB, xon: 140KB}}
-    100G: {{kmin: 400KB, kmax: 1600KB, pmax_percent: 20, xoff: 600KB, xon: 590KB}}
+    25G:  {{kmin: 100KB, kmax: 400KB, pmax_percent: 20, xoff: 150KB, xon: 140KB{alpha}}}
+    100G: {{kmin: 400KB, kmax: 1600KB, pmax_percent: 20, xoff: 600KB, xon: 590KB{alpha}}}
 
   # A queue that stays paused for detect_ms is acted on.
   watchdog: {{action: drop, detect_ms: 200, restore_ms: 400}}
@@ -88,6 +88,10 @@ certify:
 
 """
 
+_ALPHA = """ Switches that share
+  # their buffer dynamically send XOFF at alpha times the free buffer instead, and
+  # XON (xoff - xon) below that."""
+
 
 def starter_yaml(
     shape: ClosShape | ThreeLevelShape,
@@ -109,7 +113,7 @@ def starter_yaml(
         raise InputError("name one system, or that of leaves and that of spines", key="--switch-os")
     topology = build_clos(shape) if isinstance(shape, ClosShape) else build_three_level_clos(shape)
     names = _Names(topology, switches[0], switches[-1], families)
-    lines = [_HEAD.format(site=site, environment=environment) + "devices:"]
+    lines = [_head(site, environment, switches) + "devices:"]
     for name in topology.switches:
         leaf = _is_leaf(name)
         product = names.switch(name)
@@ -139,6 +143,17 @@ def starter_yaml(
             f"speed: {format_speed(link.speed_bps)}, length_m: {link.length_m:g}}}"
         )
     return "\n".join(lines) + "\n"
+
+
+def _head(site: str, environment: str, switches: Sequence[SwitchProduct]) -> str:
+    alphas = [product.alpha for product in switches if product.alpha is not None]
+    alpha = f", alpha: {alphas[0]:g}" if alphas else ""
+    return _HEAD.format(
+        site=site,
+        environment=environment,
+        alpha=alpha,
+        alpha_comment=_ALPHA if alphas else "",
+    )
 
 
 class _Names:

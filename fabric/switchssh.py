@@ -49,6 +49,10 @@ class SwitchSession:
     may have died meanwhile without the switch being gone.
     """
 
+    settling_command = SETTLING_COMMAND
+    # Behind the name: configuration modes in brackets, and the mark.
+    prompt_end = r"(?:\([^)\r\n]*\))?[>#] ?\s*$"
+
     def __init__(self, device: str, access: Access, netmiko_type: str) -> None:
         self.device = device
         self._access = access
@@ -57,8 +61,8 @@ class SwitchSession:
         self.kept = False
         self._unprivileged = False
         name = re.escape(str(self._cli.base_prompt))
-        # The prompt alone on the last line; configuration modes in brackets.
-        self._prompt = rf"(?:^|[\r\n]){name}(?:\([^)\r\n]*\))?[>#] ?\s*$"
+        # The prompt alone on the last line.
+        self._prompt = rf"(?:^|[\r\n]){name}{self.prompt_end}"
         self._settle()
 
     def _settle(self) -> None:
@@ -69,9 +73,10 @@ class SwitchSession:
         first command is one that always prints something, and its answer ends
         at the first prompt after that. From then on every line has one prompt.
         """
-        with self._answering(SETTLING_COMMAND, SHOW_TIMEOUT_S):
-            self._cli.write_channel(SETTLING_COMMAND + self._cli.RETURN)
-            self._cli.read_until_pattern(pattern=SETTLING_COMMAND, read_timeout=SHOW_TIMEOUT_S)
+        command = self.settling_command
+        with self._answering(command, SHOW_TIMEOUT_S):
+            self._cli.write_channel(command + self._cli.RETURN)
+            self._cli.read_until_pattern(pattern=command, read_timeout=SHOW_TIMEOUT_S)
             while not self._answer(SHOW_TIMEOUT_S).strip():
                 pass
         if self._unprivileged:
@@ -125,8 +130,7 @@ class SwitchSession:
                 break
         for command in edit.discard if refused else ():
             self.show(command, timeout_s=EXEC_TIMEOUT_S)
-        with self._answering("leave configuration mode", LINE_TIMEOUT_S):
-            self._cli.exit_config_mode()
+        self._leave()
         if refused is not None:
             raise refused
 
@@ -138,6 +142,10 @@ class SwitchSession:
         answer = self.show(edit.enter)
         if is_error(answer):
             raise RejectedError(self.device, edit.enter, answer.strip())
+
+    def _leave(self) -> None:
+        with self._answering("leave configuration mode", LINE_TIMEOUT_S):
+            self._cli.exit_config_mode()
 
     def _line(self, line: str) -> str:
         with self._answering(line, LINE_TIMEOUT_S):
@@ -179,6 +187,30 @@ class SwitchSession:
         """End the session; never raises."""
         with contextlib.suppress(*_SESSION_ERRORS):
             self._cli.paramiko_cleanup()
+
+
+class ShellSession(SwitchSession):
+    """A session whose command line is bash: there is no configuration mode.
+
+    A line of a change is a command like any other, longer than a terminal's width
+    (511 columns are asked for) none may be, or its echo is broken up.
+    """
+
+    settling_command = "uname"
+    prompt_end = r"[$#] ?\s*$"
+
+    def _enter(self, edit: Edit, is_error: Callable[[str], bool]) -> None:
+        pass
+
+    def _leave(self) -> None:
+        pass
+
+    def _line(self, line: str) -> str:
+        return self.show(line.strip(), timeout_s=EXEC_TIMEOUT_S)
+
+
+# netmiko's types whose command line is a shell.
+_SHELLS = ("linux", "cumulus_linux")
 
 
 class _LiveChannel(SSHChannel):  # type: ignore[misc] # netmiko has no types
@@ -294,7 +326,8 @@ def switch_session(
             else:
                 kept.close()
     if session is None:
-        session = SwitchSession(device, access, netmiko_type)
+        kind = ShellSession if netmiko_type in _SHELLS else SwitchSession
+        session = kind(device, access, netmiko_type)
     try:
         yield session
     except BaseException:

@@ -131,16 +131,15 @@ def _not_ours(old: Row, wanted: Row) -> Row:
 
 
 def _cables(tables: Tables, intended: Tables) -> None:
-    """Keep buffermgrd off the groups that have a profile of ours.
+    """Keep buffermgrd off the groups of our ports.
 
     With the dynamic model (``buffer_model``) it respects a configured profile.
     """
     model = tables.get("DEVICE_METADATA", {}).get("localhost", {}).get("buffer_model")
     if model == "dynamic":
         return
-    ports = {place(key)[0][0] for key in intended.get("BUFFER_PG", {})}
     for row in tables.get("CABLE_LENGTH", {}).values():
-        for port in ports & set(row):
+        for port in intended.get("PORT", {}).keys() & row.keys():
             row[port] = NO_CABLE
 
 

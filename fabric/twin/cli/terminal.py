@@ -31,7 +31,8 @@ class Reply(Protocol):
 class Session(Protocol):
     """A command-line session that can be carried by a terminal.
 
-    ``length`` 0 never pauses; ``more`` is what a pause prints.
+    ``length`` 0 never pauses; ``more`` is what a pause prints. Where that is empty it
+    is a shell: it never pauses, and ``?`` is a character like others.
     """
 
     closed: bool
@@ -100,7 +101,8 @@ class _Shell:
     async def run(self) -> None:
         """Prompt, read, answer, until ``exit`` or the end of input."""
         self.channel.register_key("\t", self._complete)
-        self.channel.register_key("?", self._question)
+        if self.cli.more:
+            self.channel.register_key("?", self._question)
         self.channel.register_key("\x1a", self._control_z)
         while not self.cli.closed:
             self.process.stdout.write(self.cli.prompt)
@@ -131,7 +133,7 @@ class _Shell:
     async def _show(self, text: str) -> None:
         lines = text.splitlines(keepends=True)
         page = self.cli.length
-        if not page or len(lines) <= page:
+        if not page or not self.cli.more or len(lines) <= page:
             self.process.stdout.write(text)
             return
         room = page - 1
