@@ -190,11 +190,11 @@ setting((TXQ, MC_TXQ), "shape rate", "shape rate <rate:1-400000000> [(kbps | per
 
 
 def _thresholds(_cli: Cli, match: Match) -> None:
-    if match.integer("low") > match.integer("high"):
-        raise CliError("Minimum threshold must not be greater than maximum threshold")
     units = [word for word in match.words if word.endswith(("bytes", "segments", "seconds"))]
     if len(set(units)) > 1:
         raise CliError("Minimum and maximum threshold must have the same unit")
+    if match.integer("low") > match.integer("high"):
+        raise CliError("Minimum threshold must not be greater than maximum threshold")
 
 
 setting(

@@ -1,0 +1,185 @@
+"""Our EOS module against the emulator: two readings of the same documentation."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+from fabric.devices.base import Change
+from fabric.devices.eos import MODULE
+from fabric.devices.registry import expected_qos, module_of, target_of
+from fabric.intended import intended_qos
+from fabric.plan import mismatches
+from fabric.site import Site
+from fabric.twin.eos import EmulatedSwitch
+from tests.fabric.devices.intents import state, switches, target
+from tests.fabric.twin.eos.conftest import Console
+
+PORTS = ("Ethernet1", "Ethernet49/1")
+
+
+def apply(console: Console, change: Change) -> None:
+    """As a run does it: a session, committed with a timer, then confirmed."""
+    net = MODULE.safety_net("run-1")
+    console.type(net.edit.enter, *change.commands, *net.edit.apply, *net.commit)
+
+
+def undo(console: Console, change: Change) -> None:
+    console.type("configure", *change.rollback, "end")
+
+
+@pytest.mark.parametrize("name", ["leaf1", "spine1"])
+def test_every_command_of_a_change_is_taken_read_back_and_undone(site: Site, switches, name: str):
+    assert module_of(site, name) is MODULE
+    where, wanted = target_of(site, name), intended_qos(site, name)
+    console = Console(switches[name])
+    before = console.running()
+    commands = MODULE.read_commands(where)
+    change = MODULE.change(where, console.outputs(commands), wanted)
+    assert not change.empty
+    apply(console, change)
+    held = MODULE.read(where, console.outputs(commands))
+    assert mismatches(held, expected_qos(site, name)) == []
+    assert held.unread == ()
+    assert held.saved
+    assert MODULE.change(where, console.outputs(commands), wanted) == Change()
+    undo(console, change)
+    assert console.running() == before
+
+
+@settings(max_examples=25, deadline=None)
+@given(switches("eos", PORTS), switches("eos", PORTS))
+def test_any_intent_follows_any_other_and_back(site_of_one, first, second):
+    with tempfile.TemporaryDirectory() as folder:
+        console = Console(EmulatedSwitch("leaf1", Path(folder), site_of_one))
+        where = target("eos", *PORTS)
+        texts = []
+        for intended in (first, second):
+            outputs = console.outputs(MODULE.read_commands(where))
+            change = MODULE.change(where, outputs, intended)
+            if not change.empty:
+                apply(console, change)
+            texts.append((console.running(), change))
+            held = MODULE.read(where, console.outputs(MODULE.read_commands(where)))
+            assert mismatches(held, MODULE.normalise(intended)) == []
+            assert MODULE.change(where, console.outputs(("show running-config",)), intended).empty
+        undo(console, texts[1][1])
+        assert console.running() == texts[0][0]
+
+
+@pytest.fixture(scope="module")
+def site_of_one(site: Site) -> Site:
+    return site
+
+
+FOREIGN = """\
+qos profile THEIRS
+   qos trust cos
+   uc-tx-queue 2
+      no priority
+      bandwidth percent 30
+class-map type qos match-any STORAGE
+   match dscp 10
+policy-map type quality-of-service CLASSIFY
+   class STORAGE
+      set traffic-class 4
+platform trident mmu queue profile THEIR-BUFFERS
+   ingress threshold 1
+platform trident mmu queue profile THEIR-BUFFERS apply
+priority-flow-control pause watchdog default timeout 5
+qos map dscp 26 to traffic-class 5
+qos map dscp 10 11 to traffic-class 4 drop-precedence 1
+qos map traffic-class 2 4 to tx-queue 5
+interface Ethernet1
+   mtu 1600
+   flowcontrol receive on
+   no qos trust
+   service-policy type qos input CLASSIFY
+   service-profile THEIRS
+   priority-flow-control on
+   priority-flow-control priority 5 no-drop
+   uc-tx-queue 5
+      no priority
+      shape rate 40 percent
+interface Ethernet7
+   service-profile THEIRS
+   mtu 2000
+vlan 12
+   name storage
+"""
+
+
+def test_what_others_configured_stays_or_comes_back(site: Site, console: Console):
+    console.type("configure", *FOREIGN.splitlines(), "end")
+    before = console.running()
+    where, wanted = target_of(site, "leaf1"), intended_qos(site, "leaf1")
+    commands = MODULE.read_commands(where)
+    change = MODULE.change(where, console.outputs(commands), wanted)
+    apply(console, change)
+    held = MODULE.read(where, console.outputs(commands))
+    assert mismatches(held, expected_qos(site, "leaf1")) == []
+    after = console.running()
+    for line in (
+        "qos profile THEIRS",
+        "platform trident mmu queue profile THEIR-BUFFERS\n",
+        "   class STORAGE",
+        "shape rate 40 percent",
+        "interface Ethernet7\n   mtu 2000\n   service-profile THEIRS",
+        "   name storage",
+        "default timeout 5",
+    ):
+        assert line in after
+    for line in ("THEIR-BUFFERS apply", "no qos trust", "drop-precedence 1", "mtu 1600"):
+        assert line not in after
+    undo(console, change)
+    assert console.running() == before
+
+
+def test_lines_changed_by_hand_in_our_profiles_are_put_right_and_back(site: Site, console: Console):
+    where, wanted = target_of(site, "leaf1"), intended_qos(site, "leaf1")
+    commands = MODULE.read_commands(where)
+    apply(console, MODULE.change(where, console.outputs(commands), wanted))
+    profile = next(h for h in console.switch.config.blocks if h.startswith("qos profile PAISOAR"))
+    console.type("configure", profile, "no qos trust", "no priority-flow-control", "uc-tx-queue 6")
+    console.type("no priority", "exit", "uc-tx-queue 3", "bandwidth percent 7", "end")
+    before = console.running()
+    change = MODULE.change(where, console.outputs(commands), wanted)
+    apply(console, change)
+    held = MODULE.read(where, console.outputs(commands))
+    assert mismatches(held, expected_qos(site, "leaf1")) == []
+    undo(console, change)
+    assert console.running() == before
+
+
+def test_a_refusal_throws_the_session_away(console: Console):
+    before, net = console.running(), MODULE.safety_net("run-1")
+    console.type(net.edit.enter, "interface Ethernet1", "mtu 9000")
+    assert MODULE.is_error(console.refused("mtu 90000"))
+    console.type(*net.edit.discard)
+    assert console.running() == before
+    assert console.cli.prompt == "leaf1#"
+    assert MODULE.is_error(console.refused(net.undo[0]))
+
+
+@pytest.mark.parametrize("kind", ["pfc-off", "mtu", "ecn-off"])
+def test_faults_are_seen(site: Site, console: Console, leaf: EmulatedSwitch, kind: str):
+    where, wanted = target_of(site, "leaf1"), intended_qos(site, "leaf1")
+    commands = MODULE.read_commands(where)
+    apply(console, MODULE.change(where, console.outputs(commands), wanted))
+    leaf.break_(kind, "" if kind == "ecn-off" else "Ethernet1")
+    held = MODULE.read(where, console.outputs(commands))
+    wrong = mismatches(held, expected_qos(site, "leaf1"))
+    assert wrong
+    word = {"pfc-off": "pfc_priorities", "mtu": "mtu_bytes", "ecn-off": "ecn"}[kind]
+    assert any(word in line for line in wrong)
+    apply(console, MODULE.change(where, console.outputs(commands), wanted))
+    held = MODULE.read(where, console.outputs(commands))
+    assert mismatches(held, expected_qos(site, "leaf1")) == []
+
+
+def test_a_state_without_ports_changes_nothing(console: Console):
+    outputs = console.outputs(("show running-config",))
+    assert MODULE.change(target("eos"), outputs, state("eos")) == Change()
