@@ -150,6 +150,8 @@ class Rendezvous:
             doing = member.doing if member else ""
             waiting_s = [m.waiting_s for m in self._members.values() if m is not member]
             seconds = seconds or max(waiting_s, default=0.0)
+            if member and not seconds:
+                seconds = time.monotonic() - member.heard
             failure = Failure(culprit, cause, doing, seconds)
             self._failure = (failure, kind)
             message = self._abort_message()
