@@ -21,7 +21,8 @@ _NOTES = ("two lossless priorities are usual; the ASIC's own limit is not known"
 # How the shell, sudo, click, Redis and sonic-db-cli refuse.
 _REFUSAL = re.compile(
     r"^\s*(?:"
-    r"-?bash: |sudo: |Usage: |Error: |ERR |WRONGTYPE |NOAUTH |OOM |MISCONF |READONLY |Traceback \(most recent call"
+    r"-?bash: |sudo: |Usage: |Error: |ERR |WRONGTYPE |NOAUTH |OOM |MISCONF |READONLY "
+    r"|Traceback \(most recent call"
     r"|Root privileges are required|Failed to |Could not connect to Redis"
     r"|Invalid database name|Command Line Error|Unknown option without value|usage: "
     r"|cat: |No such file|Permission denied"
