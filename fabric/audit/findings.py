@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -28,11 +29,35 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """A rule that could not judge a device, and why."""
+    """A rule that could not judge a device, and why. ``device`` empty means all of them."""
 
     rule: str
     device: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PathReport:
+    """Pairs of NICs of one rail, in both directions, over all their shortest paths.
+
+    ``lossless_pairs`` are those with PFC for RoCE on every hop of every path;
+    ``same_treatment`` those on which every hop treats a class as intended, by
+    class; ``unread_pairs`` those with a hop that was not read.
+    """
+
+    pairs: int
+    lossless_pairs: int
+    unread_pairs: int
+    same_treatment: Mapping[str, int]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "pairs": self.pairs,
+            "lossless_pairs": self.lossless_pairs,
+            "unread_pairs": self.unread_pairs,
+            "same_treatment": dict(self.same_treatment),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +67,7 @@ class AuditReport:
     findings: tuple[Finding, ...]
     skipped: tuple[Skip, ...]
     devices: tuple[str, ...]
+    paths: PathReport | None = None
 
     @property
     def clean(self) -> bool:
@@ -68,4 +94,5 @@ class AuditReport:
                 {"rule": skip.rule, "device": skip.device, "reason": skip.reason}
                 for skip in self.skipped
             ],
+            "paths": self.paths.to_json() if self.paths else None,
         }

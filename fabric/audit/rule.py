@@ -3,12 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from fabric.audit.findings import Finding, Severity, Skip
-from fabric.qos import DeviceQos, PortQos
+from fabric.counters import CounterSnapshot
+from fabric.devices.registry import module_of, target_of
+from fabric.errors import PaisoarError
+from fabric.qos import DSCP_COUNT, DeviceQos, PortFacts, PortQos
 from fabric.site import Site
 from fabric.topology import PortRef
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What rules ask of the intent again and again, worked out once a site."""
+
+    site: Site
+
+    @cached_property
+    def roce(self) -> int:
+        """Priority, queue and traffic class of RoCE."""
+        return self.site.intent.roce.priority
+
+    @cached_property
+    def cnp(self) -> int:
+        """Priority of congestion notifications."""
+        return self.site.intent.cnp.priority
+
+    @cached_property
+    def default(self) -> int:
+        """Priority of everything else."""
+        return self.site.intent.default.priority
+
+    @cached_property
+    def lossless(self) -> frozenset[int]:
+        """Priorities that PFC is to protect."""
+        return frozenset(c.priority for c in self.site.intent.classes.values() if c.lossless)
+
+    @cached_property
+    def dscps(self) -> dict[str, tuple[int, ...]]:
+        """DSCPs of every class by its name; the default class has all that are left."""
+        classes = self.site.intent.classes
+        taken = {dscp for cls in classes.values() for dscp in cls.dscp}
+        rest = tuple(dscp for dscp in range(DSCP_COUNT) if dscp not in taken)
+        return {n: rest if cls.role == "default" else cls.dscp for n, cls in classes.items()}
+
+    @cached_property
+    def dscps_of_role(self) -> dict[str, tuple[int, ...]]:
+        """The same by role."""
+        classes = self.site.intent.classes
+        return {classes[name].role: dscps for name, dscps in self.dscps.items()}
 
 
 @dataclass(frozen=True)
@@ -17,7 +62,8 @@ class Subject:
 
     ``states`` holds what every device does, so that a rule can look at the
     other end of a cable; ``baseline`` what this device did when the site was
-    last certified, None where it never was.
+    last certified, None where it never was. ``odd`` says what about it differs
+    from most devices of its kind; ``counters`` is None where they were not read.
     """
 
     site: Site
@@ -25,13 +71,48 @@ class Subject:
     intended: DeviceQos
     states: Mapping[str, DeviceQos]
     baseline: DeviceQos | None
+    wanted: Wanted
+    odd: tuple[str, ...] = ()
+    counters: CounterSnapshot | None = None
+
+    @cached_property
+    def pairs(self) -> tuple[tuple[PortQos, PortQos], ...]:
+        """Every cabled port as it is and as it should be; missing ones are left out."""
+        live = {port.name: port for port in self.live.ports}
+        return tuple((live[p.name], p) for p in self.intended.ports if p.name in live)
+
+    @cached_property
+    def _deviating(self) -> tuple[tuple[PortQos, PortQos], ...]:
+        return () if self.bare else tuple(pair for pair in self.pairs if pair[0] != pair[1])
 
     def ports(self) -> Iterator[tuple[PortQos, PortQos]]:
-        """Every cabled port as it is and as it should be; missing ones are left out."""
-        for intended in self.intended.ports:
-            live = self.live.port(intended.name)
-            if live is not None:
-                yield live, intended
+        """The ports of ``pairs`` that do not do exactly what they should.
+
+        None of a switch that nobody has configured: that is one fault, not one
+        of every port and rule.
+        """
+        return iter(self._deviating)
+
+    @cached_property
+    def bare(self) -> bool:
+        """A switch on which no cabled port pauses a lossless priority or marks a queue."""
+        wanted = self.wanted.lossless
+        return (
+            self.live.kind == "switch"
+            and bool(wanted and self.pairs)
+            and not any(
+                wanted.intersection(live.pfc_priorities) or any(queue.ecn for queue in live.queues)
+                for live, _ in self.pairs
+            )
+        )
+
+    @cached_property
+    def _facts(self) -> dict[str, PortFacts]:
+        return {facts.port: facts for facts in self.live.facts}
+
+    def facts(self, port: str) -> PortFacts:
+        """What this port is seen to be."""
+        return self._facts.get(port) or PortFacts(port)
 
     def far_end(self, port: str) -> tuple[PortRef, PortQos | None]:
         """The other end of a port's cable, and what it does where that was read."""
@@ -39,19 +120,50 @@ class Subject:
         state = self.states.get(peer.device)
         return peer, state.port(peer.port) if state else None
 
+    def far_facts(self, port: str) -> tuple[PortRef, PortFacts]:
+        """The other end of a port's cable, and what it is seen to be."""
+        peer = self.site.topology.peer(PortRef(self.live.device, port))
+        state = self.states.get(peer.device)
+        return peer, state.facts_of(peer.port) if state else PortFacts(peer.port)
+
     def unseen(self, port: str, fact: str) -> str:
         """What the device did not show of this fact of a port; empty where it did."""
         start = f"{port}: {fact}"
         return next((entry for entry in self.live.unread if entry.startswith(start)), "")
 
+    def skip(self, rule_id: str, port: str, *facts: str) -> Skip | None:
+        """A skip of this rule where one of these facts of the port is not shown."""
+        for fact in facts:
+            if unseen := self.unseen(port, fact):
+                return Skip(rule_id, self.live.device, unseen)
+        return None
+
+    @cached_property
+    def max_lossless(self) -> int | None:
+        """How many lossless classes the hardware can hold; None where that is not known."""
+        try:
+            module = module_of(self.site, self.live.device)
+            return module.capabilities(target_of(self.site, self.live.device)).max_lossless_classes
+        except PaisoarError:
+            return None
+
+    def is_first(self, port: str) -> bool:
+        """Whether this end of a cable between two devices is the one that reports it."""
+        peer = self.site.topology.peer(PortRef(self.live.device, port))
+        return PortRef(self.live.device, port) < peer
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What a rule found. ``port`` is empty for the whole device."""
+    """What a rule found. ``port`` is empty for the whole device.
+
+    ``fix`` mends it where the device's own commands do not.
+    """
 
     message: str
     port: str = ""
     evidence: tuple[str, ...] = ()
+    fix: tuple[str, ...] = ()
 
 
 Check = Callable[[Subject], Iterator[Fault | Skip]]
@@ -59,22 +171,57 @@ Check = Callable[[Subject], Iterator[Fault | Skip]]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: a stable id, how bad a fault is, what it costs in practice."""
+    """One rule: a stable id, how bad a fault is, what it costs in practice.
+
+    ``checks`` are the numbers of the checks of ``docs/audit.md`` that it covers,
+    ``fields`` the fields of ``PortQos`` (``nic.`` of ``Nic``) that mend it. ``see``
+    and ``mend`` tell how to look and what to do by hand, ``source`` where that was
+    read.
+    """
 
     id: str
     severity: Severity
     cost: str
     check: Check
+    checks: tuple[int, ...] = ()
+    fields: tuple[str, ...] = ()
+    see: str = ""
+    mend: str = ""
+    source: str = ""
+    needs_counters: bool = field(default=False)
+
+    @property
+    def what(self) -> str:
+        """What holds where the rule finds nothing."""
+        return (self.check.__doc__ or "").strip().splitlines()[0]
 
 
 REGISTRY: dict[str, Rule] = {}
 
 
-def rule(id_: str, severity: Severity, cost: str) -> Callable[[Check], Check]:
+def remarks_only() -> Iterator[Fault | Skip]:
+    """The check of a rule whose faults only a device's own module can see: its remarks."""
+    return iter(())
+
+
+def rule(
+    id_: str,
+    severity: Severity,
+    cost: str,
+    *,
+    checks: tuple[int, ...] = (),
+    fields: tuple[str, ...] = (),
+    see: str = "",
+    mend: str = "",
+    source: str = "",
+    needs_counters: bool = False,
+) -> Callable[[Check], Check]:
     """Register a check under this id."""
 
     def register(check: Check) -> Check:
-        REGISTRY[id_] = Rule(id_, severity, cost, check)
+        REGISTRY[id_] = Rule(
+            id_, severity, cost, check, checks, fields, see, mend, source, needs_counters
+        )
         return check
 
     return register
@@ -92,5 +239,15 @@ def finding(rule_: Rule, device: str, fault: Fault) -> Finding:
         fault.port,
         f"{fault.message}. {rule_.cost}",
         fault.evidence,
-        FIX,
+        fault.fix or FIX,
     )
+
+
+def numbers(values: Iterator[int] | tuple[int, ...] | list[int] | frozenset[int]) -> str:
+    """``3, 4`` for people; ``none`` for none."""
+    return ", ".join(map(str, sorted(values))) or "none"
+
+
+def first(wrong: list[str], summary: str) -> str:
+    """The only one of several faults, or how many there are and one of them."""
+    return wrong[0] if len(wrong) == 1 else f"{len(wrong)} {summary}, e.g. {wrong[0]}"

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 # Importing a module of rules registers them, in the order of the report.
-from fabric.audit import devices, nics, ports  # noqa: F401
+from fabric.audit import (  # noqa: F401
+    buffers,
+    cabling,
+    counting,
+    devices,
+    links,
+    lossless,
+    maps,
+    marking,
+    nics,
+    queues,
+    watchdogs,
+)  # fmt: skip
 from fabric.audit.findings import AuditReport, Finding, Skip
-from fabric.audit.rule import REGISTRY, Fault, Rule, Subject, finding
+from fabric.audit.fixes import Fixes
+from fabric.audit.fleet import odd_ones
+from fabric.audit.paths import Pairs, path_report
+from fabric.audit.rule import REGISTRY, Fault, Rule, Subject, Wanted, finding
+from fabric.counters import CounterSnapshot
+from fabric.devices.base import Outputs
 from fabric.qos import DeviceQos
 from fabric.site import Site
+from fabric.topology import PortRef
+
+NO_COUNTERS = "counters were not read; paisoar audit --counters reads them"
 
 
 def rules() -> tuple[Rule, ...]:
@@ -23,29 +43,71 @@ def audit(
     intended: Mapping[str, DeviceQos],
     *,
     baseline: Mapping[str, DeviceQos] | None = None,
+    outputs: Mapping[str, Outputs] | None = None,
+    counters: Mapping[str, CounterSnapshot] | None = None,
 ) -> AuditReport:
     """Judge these states against what each device is intended to do.
 
     ``intended`` is what each device can express of the intent
     (``fabric.devices.registry.expected_qos``); ``baseline`` what each did when
-    the site was last certified. A device without a state is not judged: the
-    caller names it as unreachable.
+    the site was last certified. With ``outputs``, which the states were read from,
+    fixes are the device's own commands. A device without a state is not judged:
+    the caller names it as unreachable.
     """
+    wanted = Wanted(site)
+    pairs = Pairs(site.topology)
+    fixes = Fixes(site, states, intended, outputs or {})
+    odd = odd_ones(states)
     findings: list[Finding] = []
     skips: list[Skip] = []
+    if counters is None:
+        skips += [Skip(rule.id, "", NO_COUNTERS) for rule in rules() if rule.needs_counters]
     for device, live in states.items():
-        subject = Subject(site, live, intended[device], states, (baseline or {}).get(device))
+        subject = Subject(
+            site,
+            live,
+            intended[device],
+            states,
+            (baseline or {}).get(device),
+            wanted,
+            odd.get(device, ()),
+            (counters or {}).get(device),
+        )
         for rule in REGISTRY.values():
+            if rule.needs_counters and subject.counters is None:
+                continue
             faults: list[Fault] = []
-            for item in rule.check(subject):
+            for item in _judged(rule, subject):
                 if isinstance(item, Skip):
                     skips.append(item)
                 else:
                     faults.append(item)
-            findings += [finding(rule, device, fault) for fault in _merged(faults)]
+            findings += [
+                finding(rule, device, _completed(fault, rule, device, fixes, pairs))
+                for fault in _merged(faults)
+            ]
     order = {"error": 0, "warning": 1}
     findings.sort(key=lambda finding: order[finding.severity])
-    return AuditReport(tuple(findings), tuple(skips), tuple(states))
+    report = path_report(pairs, site.topology, wanted, states, intended)
+    return AuditReport(tuple(findings), tuple(dict.fromkeys(skips)), tuple(states), report)
+
+
+def _judged(rule: Rule, subject: Subject) -> Iterator[Fault | Skip]:
+    """What the rule says, and what the device's own module has remarked on its subject."""
+    yield from rule.check(subject)
+    for remark in subject.live.remarks:
+        # A remark of a rule that is not known here is the vendor's.
+        if remark.rule == rule.id or (rule.id == "vendor" and remark.rule not in REGISTRY):
+            yield Fault(remark.message, remark.port, remark.evidence)
+
+
+def _completed(fault: Fault, rule: Rule, device: str, fixes: Fixes, pairs: Pairs) -> Fault:
+    """The fault with its fix, and with how many pairs of hosts it stands between."""
+    ports = [port for port in fault.port.split(", ") if port]
+    over = pairs.over([PortRef(device, port) for port in ports] or [PortRef(device, "")])
+    line = f"on the path of {over} of {pairs.total} host pairs"
+    fix = fault.fix or fixes.lines(rule, device, ports)
+    return Fault(fault.message, fault.port, (*fault.evidence, line), fix)
 
 
 def _merged(faults: list[Fault]) -> list[Fault]:
@@ -56,8 +118,9 @@ def _merged(faults: list[Fault]) -> list[Fault]:
     return [
         Fault(
             message,
-            ", ".join(fault.port for fault in same if fault.port),
-            tuple(line for fault in same for line in fault.evidence),
+            ", ".join(dict.fromkeys(fault.port for fault in same if fault.port)),
+            tuple(dict.fromkeys(line for fault in same for line in fault.evidence)),
+            same[0].fix,
         )
         for message, same in by_message.items()
     ]

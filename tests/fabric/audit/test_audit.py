@@ -1,16 +1,19 @@
-"""Every rule sees its own fault, and none sees anything on a fabric that is right."""
+"""Every rule sees its own fault and no other does; none sees anything where all is right."""
 
 from dataclasses import replace
 
 import pytest
 
 from fabric.audit import audit, rules
-from fabric.intended import intended_qos
-from fabric.qos import Neighbor, Scheduler
+from fabric.audit.rule import FIX
+from fabric.counters import CounterSnapshot
+from fabric.qos import Ecn, Neighbor, Remark, Scheduler, Watchdog
 from fabric.topology import PortRef
+from tests.fabric.audit import healthy as h
+from tests.fabric.audit.healthy import LEAF_PORT, NIC, dcqcn, leaf, nic
 from tests.sites import make_site
 
-LEAF_PORT = "Ethernet1/1"
+UPLINK = "Ethernet1/49"
 
 
 @pytest.fixture
@@ -19,84 +22,152 @@ def site(tmp_path):
 
 
 @pytest.fixture
-def intended(site):
-    return {device: intended_qos(site, device) for device in site.devices}
+def fabric(site):
+    """(states, intended)."""
+    return h.healthy(site)
 
 
 @pytest.fixture
-def states(site, intended):
-    """What a device shows of itself when it does what is intended."""
-    states = {}
-    for name, state in intended.items():
-        if state.kind == "switch":
-            neighbors = tuple(
-                Neighbor(port.port, *site.topology.peer(port))
-                for port in site.topology.ports_of[name]
-            )
-            state = replace(state, saved=True, neighbors=neighbors, config_sha256="a" * 64)
-        states[name] = state
-    return states
+def states(fabric):
+    return fabric[0]
 
 
-def with_port(state, name, **changes):
-    ports = tuple(replace(p, **changes) if p.name == name else p for p in state.ports)
-    return replace(state, ports=ports)
+@pytest.fixture
+def intended(fabric):
+    return fabric[1]
 
 
-def with_nic(state, **changes):
-    (port,) = state.ports
-    return replace(state, ports=(replace(port, nic=replace(port.nic, **changes)),))
+def buffer(**changes):
+    return leaf(lambda p: {"ingress_buffers": (replace(p.ingress_buffers[0], **changes),)})
 
 
-def wrong_dscp(port, dscp, priority):
-    values = list(port.dscp_to_priority)
-    values[dscp] = priority
-    return tuple(values)
+def ecn(**changes):
+    return leaf(lambda p: {"queues": h.queues(p, 3, ecn=replace(p.queue(3).ecn, **changes))})
 
 
-def queue_changed(port, traffic_class, **changes):
-    return tuple(
-        replace(q, **changes) if q.traffic_class == traffic_class else q for q in port.queues
-    )
+def lldp(*neighbors):
+    def spoil(states):
+        ours = {n.port: n for n in states["leaf1"].neighbors}
+        ours |= {n.port: n for n in neighbors}
+        states["leaf1"] = replace(states["leaf1"], neighbors=tuple(ours.values()))
+
+    return spoil
 
 
-def leaf(change):
-    return "leaf1", LEAF_PORT, lambda s: with_port(s, LEAF_PORT, **change(s.port(LEAF_PORT)))
+def two_neighbours(states):
+    extra = Neighbor(LEAF_PORT, "b8ce.f600.0001", "b8ce.f600.0001")
+    state = states["leaf1"]
+    states["leaf1"] = replace(state, neighbors=(*state.neighbors, extra))
 
 
-def nic(**changes):
-    return "host1", "ens1f0", lambda s: with_nic(s, **changes)
+def remark(rule):
+    return h.device("leaf1", remarks=(Remark(rule, LEAF_PORT, "seen by the module", ("a line",)),))
 
 
+NOT_NEGOTIATED = h.both(
+    *(h.facts("leaf1", port, pfc_mode="auto") for port in (LEAF_PORT, "Ethernet1/2", UPLINK)),
+    leaf(lambda p: {"pfc_priorities": ()}),
+)
+BARE = h.every_port(
+    "spine1",
+    lambda p: {
+        "pfc_priorities": (),
+        "queues": h.queues(p, 3, ecn=None),
+        "trust": "none",
+        "mtu_bytes": 1500,
+        "watchdog": None,
+        "ingress_buffers": (),
+    },
+)
+
+# rule -> (device, port, how it comes about)
 FAULTS = {
-    "port-missing": ("leaf1", LEAF_PORT, lambda s: replace(s, ports=s.ports[1:])),
-    "pfc": leaf(lambda p: {"pfc_priorities": ()}),
-    "trust": leaf(lambda p: {"trust": "pcp"}),
-    "dscp-map": leaf(lambda p: {"dscp_to_priority": wrong_dscp(p, 26, 0)}),
-    "class-map": leaf(lambda p: {"priority_to_class": (0, 1, 2, 0, 4, 5, 6, 7)}),
-    "mtu": leaf(lambda p: {"mtu_bytes": 1500, "class_mtu_bytes": (1500,) * 8}),
-    "ecn": leaf(lambda p: {"queues": queue_changed(p, 3, ecn=None)}),
-    "scheduler": leaf(lambda p: {"queues": queue_changed(p, 6, scheduler=Scheduler("ets", 5))}),
-    "buffer": leaf(lambda p: {"ingress_buffers": ()}),
-    "link-pause": leaf(lambda p: {"link_pause": True}),
-    "watchdog": leaf(lambda p: {"watchdog": None}),
-    "dcbx": nic(dcbx="firmware"),
-    "cable-length": nic(cable_m=100),
-    "tos": nic(rdma_cm_tos=26),
-    "dcqcn": nic(dcqcn=None),
-    "persistence": nic(persistent=False),
-    "unsaved": ("leaf1", "", lambda s: replace(s, saved=False)),
-    "cabling": (
-        "leaf1",
-        LEAF_PORT,
-        lambda s: replace(s, neighbors=(Neighbor(LEAF_PORT, "host2", "ens1f0"), *s.neighbors[1:])),
-    ),
+    "bare-tier": ("spine1", "", BARE),
+    "max-lossless": ("host1", NIC, h.host(lambda p: {"pfc_priorities": tuple(range(8))})),
+    "cnp-lossless": ("leaf1", LEAF_PORT, leaf(lambda p: {"pfc_priorities": (3, 6)})),
+    "default-lossless": (
+        "leaf1", LEAF_PORT, leaf(lambda p: {"dscp_to_priority": h.wrong_dscp(p, 0, 3)})),
+    "pfc-auto": ("leaf1", LEAF_PORT, NOT_NEGOTIATED),
+    "pfc": ("leaf1", LEAF_PORT, leaf(lambda p: {"pfc_priorities": (), "ingress_buffers": ()})),
+    "link-pause": ("leaf1", LEAF_PORT, leaf(lambda p: {"link_pause": True})),
+    "port-missing": ("leaf1", LEAF_PORT, lambda s: s.update(
+        leaf1=replace(s["leaf1"], ports=s["leaf1"].ports[1:]))),
+    "rdma-mtu": ("host1", NIC, h.both(
+        h.host(lambda p: {"mtu_bytes": 1500, "class_mtu_bytes": (1500,) * 8}),
+        h.facts("host1", NIC, rdma_mtu_bytes=1024))),
+    "mtu": ("leaf1", LEAF_PORT, leaf(
+        lambda p: {"mtu_bytes": 1500, "class_mtu_bytes": (1500,) * 8})),
+    "fec": ("host1", NIC, h.facts("host1", NIC, fec="none")),
+    "trust": ("leaf1", LEAF_PORT, leaf(
+        lambda p: {"trust": "pcp", "dscp_to_priority": (0,) * 64})),
+    "dscp-map": ("leaf1", LEAF_PORT, leaf(
+        lambda p: {"dscp_to_priority": h.wrong_dscp(p, 26, 0)})),
+    "cnp-dscp": ("host1", NIC, dcqcn(cnp_dscp=46)),
+    "class-map": ("leaf1", LEAF_PORT, leaf(
+        lambda p: {"priority_to_class": (0, 1, 2, 0, 4, 5, 6, 7)})),
+    "rewrite": ("leaf1", LEAF_PORT, remark("rewrite")),
+    "ecmp": ("leaf1", LEAF_PORT, remark("ecmp")),
+    "vendor": ("leaf1", LEAF_PORT, remark("something-else")),
+    "watchdog-preconditions": ("leaf1", LEAF_PORT, remark("watchdog-preconditions")),
+    "ecn-lossy-queue": ("leaf1", LEAF_PORT, leaf(
+        lambda p: {"queues": h.queues(replace(p, queues=h.queues(p, 0, ecn=p.queue(3).ecn)),
+                                      3, ecn=None)})),
+    "ecn-range": ("leaf1", LEAF_PORT, ecn(kmin_bytes=400_000, kmax_bytes=400_000)),
+    "ecn-before-pfc": ("leaf1", LEAF_PORT, ecn(kmin_bytes=200_000)),
+    "speed-profile": ("leaf1", UPLINK, lambda s: s.update(leaf1=h.with_port(
+        s["leaf1"], UPLINK, queues=h.queues(s["leaf1"].port(UPLINK), 3,
+                                            ecn=Ecn(100_000, 400_000, 20))))),
+    "ecn": ("leaf1", LEAF_PORT, leaf(lambda p: {"queues": h.queues(p, 3, ecn=None)})),
+    "cnp-scheduler": ("leaf1", LEAF_PORT, leaf(
+        lambda p: {"queues": h.queues(p, 6, scheduler=Scheduler("ets", 5))})),
+    "strict-starves": ("leaf1", LEAF_PORT, leaf(
+        lambda p: {"dscp_to_priority": h.wrong_dscp(p, 46, 6)})),
+    "ets-weights": ("leaf1", LEAF_PORT, leaf(
+        lambda p: {"queues": h.queues(p, 3, scheduler=Scheduler("ets", 0))})),
+    "scheduler": ("leaf1", LEAF_PORT, leaf(lambda p: {"queues": h.queues(
+        replace(p, queues=h.queues(p, 3, scheduler=Scheduler("ets", 60))),
+        0, scheduler=Scheduler("ets", 40))})),
+    "buffer-sanity": ("leaf1", LEAF_PORT, buffer(xon_bytes=160_000)),
+    "headroom": ("leaf1", LEAF_PORT, buffer(size_bytes=160_000)),
+    "buffer": ("leaf1", LEAF_PORT, buffer(xon_bytes=100_000)),
+    "watchdog": ("leaf1", LEAF_PORT, leaf(lambda p: {"watchdog": None})),
+    "watchdog-times": ("leaf1", LEAF_PORT, leaf(lambda p: {"watchdog": Watchdog(50, 400)})),
+    "lldp-peers": ("leaf1", LEAF_PORT, two_neighbours),
+    "cabling": ("leaf1", LEAF_PORT, lldp(Neighbor(LEAF_PORT, "host2", "ens1f9"))),
+    "dcbx": ("host1", NIC, nic(dcbx="firmware")),
+    "cable-length": ("host1", NIC, nic(cable_m=100)),
+    "tos-confused": ("host1", NIC, nic(rdma_cm_tos=26, verbs_traffic_class=104)),
+    "tos": ("host1", NIC, nic(rdma_cm_tos=0)),
+    "verbs-tos": ("host1", NIC, nic(verbs_traffic_class=None)),
+    "dcqcn-off": ("host1", NIC, nic(dcqcn=None)),
+    "dcqcn-priority": ("host1", NIC, dcqcn(np_priorities=(5,), rp_priorities=(5,))),
+    "dcqcn": ("host1", NIC, dcqcn(ai_rate_mbps=5, hai_rate_mbps=500)),
+    "gid": ("host1", NIC, h.facts("host1", NIC, gid_type="v1")),
+    "lldp-agents": ("host1", "", h.facts("host1", NIC, lldp_agents=("lldpad",))),
+    "virtual": ("host1", NIC, h.facts("host1", NIC, virtual_function=True)),
+    "persistence": ("host1", NIC, nic(persistent=False)),
+    "unsaved": ("leaf1", "", h.device("leaf1", saved=False)),
+    "uneven": ("host1", "", h.device("host1", firmware="mlx5_core, firmware 16.35, Linux 6.8")),
+}  # fmt: skip
+
+# rule -> (device, port, counters)
+COUNTS = {
+    "storms": ("leaf1", LEAF_PORT, [("watchdog_storms", 2, 3)]),
+    "slow-receiver": ("host1", NIC, [("tx_pause_storm_warnings", 4, None)]),
+    "link-errors": ("leaf1", LEAF_PORT, [("rx_crc_errors", 9, None)]),
+    "one-way": ("host1", NIC, [("tx_prio_packets", 10**6, 3), ("rx_prio_packets", 0, 3)]),
+    "lossless-drops": ("leaf1", LEAF_PORT, [("queue_drops", 12, 3), ("queue_drops", 9, 0)]),
 }
+ELSEWHERE = {"drift", "unread", "software-nic"}
 
 
-def test_a_fabric_that_does_what_is_intended_has_no_finding(site, states, intended):
-    report = audit(site, states, intended, baseline=states)
-    assert report.clean
+def judge(site, states, intended, **more):
+    return audit(site, states, intended, counters=h.no_counts(states), **more)
+
+
+def test_a_fabric_that_does_what_is_intended_has_no_finding_and_no_skip(site, states, intended):
+    report = judge(site, states, intended, baseline=states)
+    assert report.findings == ()
     assert report.skipped == ()
 
 
@@ -104,70 +175,186 @@ def test_a_fabric_that_does_what_is_intended_has_no_finding(site, states, intend
 def test_one_fault_is_found_by_its_own_rule_alone_and_on_the_right_port(
     site, states, intended, rule
 ):
-    device, port, change = FAULTS[rule]
-    states[device] = change(states[device])
-    report = audit(site, states, intended)
+    device, port, spoil = FAULTS[rule]
+    spoil(states)
+    report = judge(site, states, intended)
     assert [(f.rule, f.device, f.port) for f in report.findings] == [(rule, device, port)]
     assert report.findings[0].fix
+    assert report.findings[0].evidence
 
 
-def test_every_rule_but_the_two_of_other_tests_has_its_fault_here():
-    assert {rule.id for rule in rules()} - set(FAULTS) == {"drift", "unread"}
+@pytest.mark.parametrize("rule", COUNTS)
+def test_what_has_happened_is_found_in_counters_by_one_rule(site, states, intended, rule):
+    device, port, values = COUNTS[rule]
+    counters = h.no_counts(states)
+    counters[device] = CounterSnapshot(
+        device, 0.0, tuple(h.counted(device, port, n, v, p) for n, v, p in values)
+    )
+    report = audit(site, states, intended, counters=counters)
+    assert [(f.rule, f.device, f.port) for f in report.findings] == [(rule, device, port)]
 
 
-def test_a_pfc_finding_quotes_both_ends_of_the_cable(site, states, intended):
-    states["leaf1"] = with_port(states["leaf1"], LEAF_PORT, pfc_priorities=())
-    (finding,) = audit(site, states, intended).findings
+def test_every_rule_has_its_fault_in_these_tests():
+    assert {rule.id for rule in rules()} == set(FAULTS) | set(COUNTS) | ELSEWHERE
+
+
+def test_every_rule_says_what_holds_what_it_costs_how_to_see_it_and_how_to_mend_it():
+    for rule in rules():
+        assert rule.what, rule.id
+        assert rule.cost, rule.id
+        assert rule.see, rule.id
+        assert rule.mend, rule.id
+
+
+def test_counters_that_were_not_read_are_skips(site, states, intended):
+    report = audit(site, states, intended)
+    assert {(skip.rule, skip.device) for skip in report.skipped} == {(rule, "") for rule in COUNTS}
+    assert "--counters" in report.skipped[0].reason
+
+
+def test_a_pfc_finding_quotes_both_ends_of_the_cable_and_who_suffers(site, states, intended):
+    states["leaf1"] = h.with_port(states["leaf1"], LEAF_PORT, pfc_priorities=())
+    (finding,) = judge(site, states, intended).findings
     peer = site.topology.peer(PortRef("leaf1", LEAF_PORT))
+    assert finding.message.startswith("PFC is off for priority 3 at this end of the cable only.")
     assert finding.evidence == (
-        f"leaf1:{LEAF_PORT}: PFC on none",
+        f"leaf1:{LEAF_PORT}: PFC on none (mode on)",
         f"{peer}: PFC on 3",
+        "on the path of 6 of 12 host pairs",
     )
 
 
 def test_one_cause_on_many_ports_is_one_row(site, states, intended):
-    queues = queue_changed(states["leaf1"].port(LEAF_PORT), 3, ecn=None)
-    state = states["leaf1"]
-    for port in state.ports:
-        state = with_port(state, port.name, queues=queues)
-    states["leaf1"] = state
-    (finding,) = audit(site, states, intended).findings
-    assert finding.port == ", ".join(port.name for port in state.ports)
+    h.every_port("leaf1", lambda p: {"queues": h.queues(p, 3, ecn=None)})(states)
+    (finding,) = judge(site, states, intended).findings
+    assert finding.port == ", ".join(port.name for port in states["leaf1"].ports)
+    assert finding.evidence[-1] == "on the path of 10 of 12 host pairs"
 
 
 def test_a_change_after_certification_is_drift_even_where_no_rule_minds_it(site, states, intended):
     baseline = dict(states)
     states["leaf2"] = replace(states["leaf2"], config_sha256="b" * 64)
-    (finding,) = audit(site, states, intended, baseline=baseline).findings
+    (finding,) = judge(site, states, intended, baseline=baseline).findings
     assert (finding.rule, finding.device) == ("drift", "leaf2")
 
 
 def test_what_a_device_does_not_show_is_a_skip_and_no_pass(site, states, intended):
-    states["leaf1"] = replace(states["leaf1"], unread=("watchdog times",), neighbors=None)
-    report = audit(site, states, intended)
+    states["leaf1"] = replace(states["leaf1"], unread=("watchdog times",), neighbors=None, facts=())
+    report = judge(site, states, intended)
     assert {(skip.rule, skip.reason) for skip in report.skipped} == {
         ("unread", "watchdog times"),
         ("cabling", "no LLDP table was shown"),
+        ("fec", "no port's FEC was shown"),
     }
 
 
+def test_a_host_that_shows_nothing_of_its_links_is_skipped(site, states, intended):
+    states["host1"] = replace(states["host1"], facts=())
+    report = judge(site, states, intended)
+    assert report.findings == ()
+    assert {skip.rule for skip in report.skipped} == {"fec", "gid", "rdma-mtu"}
+
+
 def test_a_setting_that_a_nic_does_not_show_is_not_called_wrong(site, states, intended):
-    host = next(name for name, state in states.items() if state.kind == "host")
-    port = states[host].ports[0]
+    port = states["host1"].ports[0]
     facts = (
         "DCBX mode",
         "cable length",
         "rdma_cm TOS",
         "verbs traffic class",
         "DCQCN parameters timer",
+        "PFC of priorities 3",
+        "trust",
+        "MTU",
     )
-    nic = replace(port.nic, dcbx="off", cable_m=0, rdma_cm_tos=None, verbs_traffic_class=None)
-    states[host] = replace(
-        with_port(states[host], port.name, nic=replace(nic, dcqcn=None)),
-        unread=tuple(f"{port.name}: {fact}" for fact in facts),
+    hidden = replace(port.nic, dcbx="off", cable_m=0, rdma_cm_tos=None, verbs_traffic_class=None)
+    state = h.with_port(
+        states["host1"],
+        NIC,
+        nic=replace(hidden, dcqcn=None),
+        pfc_priorities=(),
+        ingress_buffers=(),
+        trust="none",
+        mtu_bytes=0,
+        class_mtu_bytes=(0,) * 8,
     )
-    report = audit(site, states, intended)
+    states["host1"] = replace(state, unread=tuple(f"{NIC}: {fact}" for fact in facts))
+    report = judge(site, states, intended)
     assert report.findings == ()
     assert {skip.rule for skip in report.skipped} == {
-        "unread", "dcbx", "cable-length", "tos", "dcqcn",
+        "unread", "dcbx", "cable-length", "tos", "verbs-tos", "dcqcn", "pfc", "trust", "mtu",
     }  # fmt: skip
+
+
+def test_software_rdma_is_skipped_and_never_passed(site, states, intended):
+    nic(family="rxe")(states)
+    intended["host1"] = replace(intended["host1"], ports=states["host1"].ports)
+    report = judge(site, states, intended)
+    assert [skip.rule for skip in report.skipped] == ["software-nic"]
+
+
+def test_swapped_cables_are_one_finding_that_names_both(site, states, intended):
+    lldp(Neighbor(LEAF_PORT, "host2", NIC), Neighbor("Ethernet1/2", "host1", NIC))(states)
+    (finding,) = judge(site, states, intended).findings
+    assert (finding.rule, finding.port) == ("cabling", f"{LEAF_PORT}, Ethernet1/2")
+    assert "swapped" in finding.message
+    assert finding.fix != FIX
+
+
+def test_a_neighbour_may_call_itself_by_its_domain_and_name_its_port_by_address(
+    site, states, intended
+):
+    states["host1"] = h.with_facts(states["host1"], NIC, mac="b8cef6000001")
+    lldp(Neighbor(LEAF_PORT, "Host1.example.com", "b8ce.f600.0001"))(states)
+    assert judge(site, states, intended).clean
+
+
+def test_a_cable_that_the_file_lacks_is_found_at_one_end(site, states, intended):
+    for name, port, peer in (("leaf1", "Ethernet1/7", "leaf2"), ("leaf2", "Ethernet1/7", "leaf1")):
+        more = (*states[name].neighbors, Neighbor(port, peer, "Ethernet1/7"))
+        states[name] = replace(states[name], neighbors=more)
+    (finding,) = judge(site, states, intended).findings
+    assert (finding.device, finding.port) == ("leaf1", "Ethernet1/7")
+    assert "no such cable" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [({"up": False, "speed_bps": None}, "down"), ({"speed_bps": 10 * 10**9}, "runs at 10G")],
+)
+def test_a_dead_or_slow_link_is_reported_once_for_its_two_ends(
+    site, states, intended, changes, words
+):
+    peer = site.topology.peer(PortRef("leaf1", LEAF_PORT))
+    h.facts("leaf1", LEAF_PORT, **changes)(states)
+    h.facts(*peer, **changes)(states)
+    (finding,) = judge(site, states, intended).findings
+    assert finding.rule == "cabling"
+    assert words in finding.message
+    assert {line.partition(": ")[0] for line in finding.evidence[:2]} == {
+        f"leaf1:{LEAF_PORT}",
+        str(peer),
+    }
+
+
+def test_both_ends_without_fec_are_one_finding_unless_the_cable_needs_none(site, states, intended):
+    for device, port in (("leaf1", UPLINK), tuple(site.topology.peer(PortRef("leaf1", UPLINK)))):
+        h.facts(device, port, fec="none")(states)
+    (finding,) = judge(site, states, intended).findings
+    assert (finding.rule, finding.message.partition(".")[0]) == ("fec", "the link runs without FEC")
+    for device, port in (("leaf2", LEAF_PORT), ("host3", NIC)):
+        h.facts(device, port, fec="none")(states)  # 3 m of 25G
+    assert len(judge(site, states, intended).findings) == 1
+
+
+def test_an_odd_one_needs_a_majority(site, states, intended):
+    for number in (1, 2):
+        h.device(f"host{number}", firmware="mlx5_core, firmware 16.35, Linux 5.4")(states)
+    assert judge(site, states, intended).clean
+    h.device("host2", firmware="mlx5_core, firmware 22.43, Linux 5.4")(states)
+    assert [f.device for f in judge(site, states, intended).findings] == ["host1"]
+
+
+def test_other_speeds_in_one_bond_are_found(site, states, intended):
+    h.facts("host1", NIC, bond="bond0")(states)
+    assert judge(site, states, intended).clean
