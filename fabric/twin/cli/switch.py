@@ -69,6 +69,15 @@ class StoredSwitch(Generic[Config]):
         raise NotImplementedError
 
     @property
+    def speaks_lldp(self) -> bool:
+        """Whether its neighbours hear of it."""
+        return True
+
+    def is_shut(self, port: str) -> bool:  # noqa: ARG002 - a subclass knows
+        """Whether a port is administratively down, which its neighbour sees."""
+        return False
+
+    @property
     def startup(self) -> str:
         """The configuration that the switch boots with."""
         return self._stored.startup

@@ -111,7 +111,7 @@ def show_lldp(cli: Cli, match: Match) -> str:
             continue
         is_switch = peer.device in cli.switch.site.topology.switches
         other = cli.switch.peers.get(peer.device)
-        if is_switch and other is not None and "lldp" not in other.config.features:
+        if is_switch and other is not None and not other.speaks_lldp:
             continue
         port = short_name(peer.port) if is_switch else peer.port
         kind = "BR" if is_switch else "S"

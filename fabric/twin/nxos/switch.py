@@ -57,6 +57,15 @@ class EmulatedSwitch(StoredSwitch[Config]):
             raise CliError(f"interface {name} does not exist")
         return name
 
+    @property
+    def speaks_lldp(self) -> bool:
+        """Only with ``feature lldp``."""
+        return "lldp" in self.config.features
+
+    def is_shut(self, port: str) -> bool:
+        """Whether a port is shut, by its own setting or its mode's default."""
+        return self.config.interfaces[port].is_shut
+
     def link_up(self, port: str) -> bool:
         """Up where neither end is shut and, for an Ethernet port, a cable is in it."""
         if self.config.interfaces[port].is_shut:
@@ -67,9 +76,7 @@ class EmulatedSwitch(StoredSwitch[Config]):
         if peer is None:
             return False
         other = self.peers.get(peer.device)
-        if isinstance(other, EmulatedSwitch):
-            return not other.config.interfaces[peer.port].is_shut
-        return True
+        return not (isinstance(other, StoredSwitch) and other.is_shut(peer.port))
 
     def pfc_operates(self, port: str) -> bool:
         """``mode on`` always; ``mode auto`` where DCBX finds a peer that agrees.
@@ -88,6 +95,6 @@ class EmulatedSwitch(StoredSwitch[Config]):
             return False
         theirs = other.config.interfaces[peer.port]
         speaks = theirs.pfc_mode == "auto" or theirs.pfc_send_tlv
-        both = all("lldp" in config.features for config in (self.config, other.config))
+        both = self.speaks_lldp and other.speaks_lldp
         ours = self.config.pause_cos()
         return both and speaks and bool(ours) and set(ours) == set(other.config.pause_cos())

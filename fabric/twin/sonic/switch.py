@@ -69,7 +69,7 @@ class EmulatedSwitch(StoredSwitch[ConfigDb]):
         if peer is None or self.is_shut(port):
             return False
         other = self.peers.get(peer.device)
-        return not (isinstance(other, EmulatedSwitch) and other.is_shut(peer.port))
+        return not (isinstance(other, StoredSwitch) and other.is_shut(peer.port))
 
     def group_of(self, port: str, priority: int) -> int:
         """The priority group in which a priority is received on a port."""
