@@ -28,6 +28,6 @@ def test_nxos_leaves_and_sonic_spines_see_each_other(tmp_path: Path):
     assert "spine1 " not in Cli(leaf).execute("show lldp neighbors").text
     assert not leaf.link_up("Ethernet1/49")
     spine.shell().execute("sudo config interface startup Ethernet0")
-    leaf.config.features.discard("lldp")
+    leaf.config.features.remove("lldp")
     assert not leaf.speaks_lldp
     assert "leaf1 " not in spine.shell().execute("show lldp table").text
