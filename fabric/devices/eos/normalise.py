@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Iterable
 
 from fabric.errors import InputError
 from fabric.qos import (
@@ -19,9 +21,11 @@ from fabric.qos import (
 MAX_MTU = 9214
 # Times of the PFC watchdog have two decimals of a second. avd, qos_profiles schema.
 WATCHDOG_STEP_MS = 10
-# Share of the free buffer that a lossless priority may take before it is paused.
-# The value is ours: EOS has no static threshold.
-THRESHOLD = "1/8"
+# Shares of the free buffer that a lossless priority may take before it is paused:
+# EOS has no static threshold. avd, platform schema.
+THRESHOLDS = {f"1/{2**n}": 2.0**-n for n in range(7, 0, -1)}
+THRESHOLDS |= {str(2**n): 2.0**n for n in range(4)}
+# Where the intent names none; the value is ours.
 ALPHA = 0.125
 
 
@@ -32,8 +36,9 @@ def normalise(intended: DeviceQos) -> DeviceQos:
     - Queues above a strict one are strict too, and what is shared lies below.
     - Receive buffers: one profile for the switch, with the largest headroom and
       the largest distance of XON that a port asks for. XOFF is dynamic (``alpha``
-      of the free buffer): ``xoff_bytes`` then holds that distance and
-      ``xon_bytes`` nothing, so that both differences mean what they always do.
+      of the free buffer, 1/8 where none is intended): ``xoff_bytes`` then holds that
+      distance and ``xon_bytes`` nothing, so that both differences mean what they
+      always do.
     - Times of the watchdog are rounded up to 10 ms; a port without a restore time
       gets its detection time.
     """
@@ -42,11 +47,22 @@ def normalise(intended: DeviceQos) -> DeviceQos:
     resume = max((b.xoff_bytes - b.xon_bytes for b in buffers), default=0)
     return dataclasses.replace(
         intended,
-        ports=tuple(_port(port, headroom, resume) for port in intended.ports),
+        ports=tuple(_port(port, headroom, resume, _alpha(buffers)) for port in intended.ports),
     )
 
 
-def _port(port: PortQos, headroom: int | None, resume: int) -> PortQos:
+def _alpha(buffers: Iterable[IngressBuffer]) -> float:
+    asked = [buffer.alpha for buffer in buffers if buffer.alpha is not None]
+    wanted = max(asked, default=ALPHA)
+    return min(THRESHOLDS.values(), key=lambda share: abs(math.log2(share / wanted)))
+
+
+def threshold_of(alpha: float | None) -> str:
+    """``1/8``: how EOS writes a share that :func:`normalise` chose."""
+    return next(text for text, share in THRESHOLDS.items() if share == alpha)
+
+
+def _port(port: PortQos, headroom: int | None, resume: int, alpha: float) -> PortQos:
     mtu = min(port.mtu_bytes, MAX_MTU)
     lossless = port.pfc_priorities if headroom is not None else ()
     return dataclasses.replace(
@@ -55,7 +71,7 @@ def _port(port: PortQos, headroom: int | None, resume: int) -> PortQos:
         class_mtu_bytes=(mtu,) * PRIORITY_COUNT,
         queues=_queues(port),
         ingress_buffers=tuple(
-            IngressBuffer(priority, (headroom or 0) + resume, resume, 0, ALPHA)
+            IngressBuffer(priority, (headroom or 0) + resume, resume, 0, alpha)
             for priority in lossless
         ),
         watchdog=_watchdog(port.watchdog),

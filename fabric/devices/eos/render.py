@@ -21,7 +21,7 @@ from fabric.devices.eos.lines import (
     ecn_line,
     timer_line,
 )
-from fabric.devices.eos.normalise import THRESHOLD, normalise, require_expressible
+from fabric.devices.eos.normalise import normalise, require_expressible, threshold_of
 from fabric.devices.sections import Section
 from fabric.qos import PRIORITY_COUNT, DeviceQos, PortQos, Queue
 
@@ -57,7 +57,8 @@ def _buffers(state: DeviceQos) -> list[Section]:
     if not buffers:
         return []
     headroom = buffers[0].size_bytes - buffers[0].xoff_bytes
-    lines = [f"ingress threshold {THRESHOLD}", f"ingress headroom {headroom}"]
+    threshold = threshold_of(buffers[0].alpha)
+    lines = [f"ingress threshold {threshold}", f"ingress headroom {headroom}"]
     if buffers[0].xoff_bytes:
         lines.append(f"ingress resume {buffers[0].xoff_bytes}")
     profile = _object(MMU_PROFILE, "BUF", [Section(line) for line in lines])

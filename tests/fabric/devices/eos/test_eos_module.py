@@ -37,6 +37,15 @@ def test_what_is_rendered_reads_back_as_the_same_on_every_port(intended):
     assert MODULE.change(target("eos", *PORTS), {"show running-config": text}, intended).empty
 
 
+@pytest.mark.parametrize(
+    ("asked", "line"), [(None, "1/8"), (0.5, "1/2"), (0.3, "1/4"), (100.0, "8"), (2.0, "2")]
+)
+def test_the_threshold_is_the_nearest_share_that_eos_has(asked, line):
+    (buffer,) = roce_port("Ethernet1").ingress_buffers
+    port = replace(roce_port("Ethernet1"), ingress_buffers=(replace(buffer, alpha=asked),))
+    assert f"ingress threshold {line}\n" in MODULE.render(state("eos", port))
+
+
 def test_what_eos_makes_of_an_intent():
     port = replace(roce_port("Ethernet1"), mtu_bytes=9216, watchdog=Watchdog(205, None, "drop"))
     (held,) = MODULE.normalise(state("eos", port)).ports
