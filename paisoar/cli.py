@@ -20,6 +20,7 @@ from paisoar.commands.provision import provision, rollback
 from paisoar.commands.report import report
 from paisoar.commands.sim import sim
 from paisoar.commands.train import train
+from paisoar.commands.tune import tune
 from paisoar.commands.twin import twin
 from paisoar.commands.validate import validate
 
@@ -34,6 +35,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     validate,
     certify,
     train,
+    tune,
     report,
 )
 GROUPS: dict[str, typer.Typer] = {

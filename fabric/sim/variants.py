@@ -31,19 +31,30 @@ class Variants:
         """
         if not settings:
             return self.site
+        intent = self.intent_with(settings)
+        document = self.site.document.model_copy(update={"intent": intent})
+        site = dataclasses.replace(self.site, document=document)
+        try:
+            check_devices(site, self._file)
+        except InputError as error:
+            raise _about(settings, error, error.key) from error
+        return site
+
+    def intent_with(self, settings: Mapping[str, str]) -> Intent:
+        """The intent alone, as :meth:`with_settings` without a look at the devices."""
         data = _plain(self._file.data["intent"])
         for key, text in settings.items():
             _set(data, key, text)
-        said = ", ".join(f"{key}={text}" for key, text in settings.items())
         try:
-            intent = YamlFile(self.site.path, data).validate(Intent)
-            document = self.site.document.model_copy(update={"intent": intent})
-            site = dataclasses.replace(self.site, document=document)
-            check_devices(site, self._file)
+            return YamlFile(self.site.path, data).validate(Intent)
         except InputError as error:
-            where = f"intent.{error.key}: " if error.key else ""
-            raise InputError(f"{said}: {where}{error.reason}") from error
-        return site
+            key = f"{ROOT}{error.key}" if error.key else ""
+            raise _about(settings, error, key) from error
+
+
+def _about(settings: Mapping[str, str], error: InputError, key: str) -> InputError:
+    said = ", ".join(f"{name}={text}" for name, text in settings.items())
+    return InputError(": ".join(part for part in (said, key, error.reason) if part))
 
 
 def _plain(node: object) -> Any:  # noqa: ANN401 - YAML

@@ -1,0 +1,1 @@
+"""Searching better ECN, DCQCN and buffer settings for a site's traffic, packet by packet."""
