@@ -50,7 +50,7 @@ def parse(line: str) -> list[Pipeline]:
             last.programs.append([])
         elif piece in (">", ">>", ">&"):
             _redirect(last, piece, next(rest, "newline"))
-        elif set(piece) <= set(_PUNCTUATION):
+        elif piece and set(piece) <= set(_PUNCTUATION):
             raise SyntaxRefusedError(f"syntax error near unexpected token `{piece}'")
         else:
             last.programs[-1].append(piece)

@@ -19,6 +19,7 @@ def shell(user: str = "admin") -> Shell:
     ("line", "text", "status"),
     [
         ("echo a 'b  c' \"d\"", "a b  c d\n", 0),
+        ("echo '' a", " a\n", 0),
         ("cat /etc/motd | grep -v two | wc -l", "2\n", 0),
         ("cat /etc/motd | grep T", "", 1),
         ("cat /etc/motd | grep -i T | head -1", "two\n", 0),
