@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from trainer.collective.communicator import (
-    SEGMENT_BYTES,
     Communicator,
     TransportName,
     connect,
 )
 from trainer.collective.membership import Membership
 from trainer.collective.rendezvous import Rendezvous
+from trainer.collective.settings import NetworkSettings
 from trainer.collective.wire import new_token
 
 
@@ -41,9 +41,12 @@ def group(
     transport: TransportName = "shm",
     *,
     patience_s: float = 20.0,
-    segment_bytes: int = SEGMENT_BYTES,
+    segment_bytes: int | None = None,
+    settings: NetworkSettings | None = None,
+    hosts: Sequence[str] = (),
     **rendezvous_options: Any,
 ) -> Iterator[Group]:
+    """``hosts`` are the hosts that the ranks believe to be on, by rank."""
     token = new_token()
     with (
         Rendezvous(size, token, **rendezvous_options) as rendezvous,
@@ -52,7 +55,9 @@ def group(
 
         def start(rank: int) -> Communicator:
             member = Membership(rendezvous.address, token, rank, size, patience_s=patience_s)
-            return connect(member, transport, segment_bytes=segment_bytes)
+            if hosts:
+                member.host = hosts[rank]
+            return connect(member, transport, segment_bytes=segment_bytes, settings=settings)
 
         ranks = list(pool.map(start, range(size)))
         try:

@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import functools
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from fabric.errors import InputError, PaisoarError, PeerError
+from trainer.collective import kernels
 from trainer.collective.direct import DirectEngine
-from trainer.collective.dtypes import ReduceOp, dtype_code
-from trainer.collective.engine import Engine, address_of
+from trainer.collective.dtypes import BFLOAT16, ReduceOp, dtype_code
+from trainer.collective.engine import WORKSPACE_BYTES, Engine, address_of, parts_of
 from trainer.collective.errors import MismatchError
+from trainer.collective.hierarchy import HierarchicalEngine
 from trainer.collective.membership import Membership
 from trainer.collective.party import Party
-from trainer.collective.ring import SEGMENT_BYTES, RingEngine
+from trainer.collective.ring import RingEngine
+from trainer.collective.settings import NetworkSettings, WireType
 from trainer.collective.stamp import Kind, Stamp
-from trainer.collective.transport import Region
+from trainer.collective.transport import Region, Transport
 from trainer.collective.transports.tcp import TcpTransport
+from trainer.collective.transports.verbs import VerbsTransport
 
-TransportName = Literal["auto", "shm", "tcp"]
-TRANSPORTS: tuple[TransportName, ...] = ("auto", "shm", "tcp")
+TransportName = Literal["auto", "shm", "tcp", "verbs"]
+TRANSPORTS: tuple[TransportName, ...] = ("auto", "shm", "tcp", "verbs")
 
+WIRE_DTYPES: dict[WireType, np.dtype | None] = {
+    "native": None,
+    "fp16": np.dtype(np.float16),
+    "bf16": BFLOAT16,
+}
 _BYTES = dtype_code(np.dtype(np.uint8))
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -32,31 +42,88 @@ def connect(
     membership: Membership,
     transport: TransportName = "auto",
     *,
-    segment_bytes: int = SEGMENT_BYTES,
+    segment_bytes: int | None = None,
+    settings: NetworkSettings | None = None,
 ) -> Communicator:
-    """Connect this rank to the others; all ranks call it with the same transport.
+    """Connect this rank to the others; all ranks call it with the same transport and settings.
 
-    ``auto`` is shared memory where all ranks run on one host, else TCP.
+    ``auto`` is shared memory where all ranks run on one host. Between hosts it
+    is TCP; ranks that share a host then use its memory among themselves, and
+    so they do where ``tcp`` or ``verbs`` is asked for on several hosts.
+    ``settings`` are those of the environment by default. MismatchError, with
+    both sides, where ranks differ in what must be equal.
     """
-    hosts = membership.gather("transport", [transport, membership.host, _boot_id()])
-    wanted = {host[0] for host in hosts}
-    if wanted != {transport}:
-        raise MismatchError(f"the ranks ask for different transports: {', '.join(sorted(wanted))}")
+    settings = settings or NetworkSettings.from_environment()
+    if segment_bytes is not None:
+        settings = replace(settings, segment_bytes=segment_bytes)
+    _agree(membership, {"transport": transport, **settings.shared()})
+    places = [tuple(place) for place in membership.gather("host", [membership.host, _boot_id()])]
     if membership.size == 1:
         return Communicator(None, membership)
-    one_host = len({tuple(host[1:]) for host in hosts}) == 1
-    if transport == "shm" and not one_host:
-        names = ", ".join(sorted({host[1] for host in hosts}))
+    hosts = [
+        tuple(rank for rank, other in enumerate(places) if other == place)
+        for place in dict.fromkeys(places)
+    ]
+    if transport == "shm" and len(hosts) > 1:
+        names = ", ".join(sorted({host for host, _ in places}))
         raise InputError(
             f"shared memory cannot connect ranks on several hosts ({names})",
-            advice="Use the transport auto or tcp.",
+            advice="Use the transport auto, tcp or verbs.",
         )
-    party = Party(membership, range(membership.size))
-    if transport == "tcp" or not one_host:
-        engine: Engine = RingEngine(TcpTransport(party), party, segment_bytes=segment_bytes)
+    everyone = Party(membership, range(membership.size))
+    if len(hosts) == 1 and transport in ("auto", "shm"):
+        return Communicator(DirectEngine(everyone), membership)
+    between: Literal["tcp", "verbs"] = "verbs" if transport == "verbs" else "tcp"
+    if len(hosts) == 1 or len(hosts) == membership.size:
+        engine: Engine = _ring(everyone, between, settings)
     else:
-        engine = DirectEngine(party)
-    return Communicator(engine, membership)
+        engine = _hierarchy(membership, hosts, between, settings)
+    return Communicator(engine, membership, wire=settings.wire)
+
+
+def _agree(membership: Membership, mine: dict[str, str | int]) -> None:
+    """MismatchError unless all ranks say the same."""
+    every = membership.gather("settings", mine)
+    for rank, theirs in enumerate(every):
+        differing = [key for key in {**every[0], **theirs} if theirs.get(key) != every[0].get(key)]
+        if differing:
+            raise MismatchError(
+                f"rank {rank} and rank 0 have different settings: "
+                + "; ".join(
+                    f"{key} is {theirs.get(key)!r} on rank {rank}, {every[0].get(key)!r} on rank 0"
+                    for key in differing
+                ),
+                advice="Start all ranks with one launcher, from one site.",
+            )
+
+
+def _ring(party: Party, between: Literal["tcp", "verbs"], settings: NetworkSettings) -> RingEngine:
+    transport: Transport
+    if between == "verbs":
+        transport = VerbsTransport(party, settings)
+    else:
+        transport = TcpTransport(
+            party,
+            host=party.address,
+            channels=settings.channels,
+            traffic_class=settings.traffic_class,
+        )
+    return RingEngine(transport, party, segment_bytes=settings.segment_bytes)
+
+
+def _hierarchy(
+    membership: Membership,
+    hosts: list[tuple[int, ...]],
+    between: Literal["tcp", "verbs"],
+    settings: NetworkSettings,
+) -> HierarchicalEngine:
+    mine = next(ranks for ranks in hosts if membership.rank in ranks)
+    local = DirectEngine(Party(membership, mine))
+    place = mine.index(membership.rank)
+    lane = None
+    if place < min(map(len, hosts)):
+        lane = _ring(Party(membership, [ranks[place] for ranks in hosts]), between, settings)
+    return HierarchicalEngine(hosts, membership.rank, local, lane, between)
 
 
 def alone() -> Communicator:
@@ -72,13 +139,21 @@ class Communicator:
     longer in step.
     """
 
-    def __init__(self, engine: Engine | None, membership: Membership | None) -> None:
+    def __init__(
+        self,
+        engine: Engine | None,
+        membership: Membership | None,
+        *,
+        wire: WireType = "native",
+    ) -> None:
         self.membership = membership
         self.rank = membership.rank if membership else 0
         self.size = membership.size if membership else 1
         self.transport = engine.name if engine else "none"
         self.failure: PaisoarError | None = None
         self._engine = engine
+        self._wire = WIRE_DTYPES[wire]
+        self._compressed: np.ndarray | None = None
         self._buffers: dict[int, Region] = {}
         self._sequence = 0
 
@@ -120,7 +195,10 @@ class Communicator:
             layout = layout or _layout(array)
             stamp = self._begin(Kind.ALLREDUCE, doing, op, code, 0, flat.size, layout)
             with self._guard():
-                engine.allreduce(flat, op, stamp)
+                if self._wire is None or flat.dtype != np.float32 or op is ReduceOp.PRODUCT:
+                    engine.allreduce(flat, op, stamp)
+                else:
+                    self._allreduce_rounded(engine, self._wire, flat, op, stamp)
         return array
 
     def reduce(
@@ -185,6 +263,7 @@ class Communicator:
     def close(self) -> None:
         """Give all memory and connections back; no array of :meth:`buffer` is used after it."""
         self._buffers.clear()
+        self._compressed = None
         if self._engine is not None:
             self._engine.close()
             self._engine = None
@@ -197,6 +276,21 @@ class Communicator:
         if self.membership:
             self.membership.raise_if_failed()
         return None
+
+    def _allreduce_rounded(
+        self, engine: Engine, dtype: np.dtype, flat: np.ndarray, op: ReduceOp, stamp: Stamp
+    ) -> None:
+        """Let fp32 travel as 16 bits. An average is scaled first: a sum may not fit in fp16."""
+        if self._compressed is None:
+            self._compressed = self.buffer(WORKSPACE_BYTES // 2, np.uint16)
+        scale = 1.0 / self.size if op is ReduceOp.AVERAGE else 1.0
+        what = ReduceOp.SUM if op is ReduceOp.AVERAGE else op
+        stamp = stamp._replace(wire=dtype_code(dtype))
+        for part in parts_of(flat, 2 * self._compressed.nbytes):
+            held = self._compressed[: part.size]
+            kernels.to_sixteen(held, part, scale, kernels.form_of(dtype))
+            engine.allreduce(held.view(dtype), what, stamp)
+            kernels.from_sixteen(part, held, kernels.form_of(dtype))
 
     def _check_root(self, root: int) -> None:
         if not 0 <= root < self.size:

@@ -150,7 +150,7 @@ class DirectEngine:
         self._sequence += 1
         sequence, memory = self._sequence, self._memory
         tag = memory.describe(sequence, place, stamp.packed)
-        addresses = self._known.get(tag) or self._remember(tag)
+        addresses = self._known.get(tag) or self._remember(tag, place)
         like, form = self._like(array.dtype), elements.form_of(array.dtype)
 
         def work(phase: int) -> int:
@@ -174,7 +174,7 @@ class DirectEngine:
                 memory.timespec,
             )
 
-        self._carry_out(work, sequence, stamp, tag, place)
+        self._carry_out(work, sequence, stamp, tag)
 
     def copy_shares(self, place: Place, array: np.ndarray, stamp: Stamp, ways: int) -> None:
         """Fetch from each of the first ``ways`` ranks its share of a registered array."""
@@ -211,13 +211,13 @@ class DirectEngine:
                 memory.timespec,
             )
 
-        self._carry_out(work, sequence, stamp, NO_TAG, None)
+        self._carry_out(work, sequence, stamp, NO_TAG)
 
     def _meet(self, place: Place | None, stamp: Stamp) -> tuple[int, _Addresses]:
         self._sequence += 1
         sequence, memory = self._sequence, self._memory
         tag = memory.describe(sequence, place, stamp.packed)
-        addresses = self._known.get(tag) or self._remember(tag)
+        addresses = self._known.get(tag) or self._remember(tag, place)
 
         def work(phase: int) -> int:
             if phase > kernels.ARRIVE:
@@ -232,7 +232,7 @@ class DirectEngine:
                 memory.timespec,
             )
 
-        self._carry_out(work, sequence, stamp, tag, place)
+        self._carry_out(work, sequence, stamp, tag)
         return sequence, addresses
 
     def _finish(self, sequence: int, *, everyone: bool = True) -> None:
@@ -243,7 +243,7 @@ class DirectEngine:
                 memory.boards, self.rank, sequence, everyone, memory.habits, memory.timespec
             )
 
-        self._carry_out(work, sequence, None, NO_TAG, None)
+        self._carry_out(work, sequence, None, NO_TAG)
 
     def _carry_out(
         self,
@@ -251,7 +251,6 @@ class DirectEngine:
         sequence: int,
         stamp: Stamp | None,
         tag: int,
-        place: Place | None,
     ) -> None:
         """Call ``work`` until nothing stands in its way any more."""
         blocked = work(kernels.ARRIVE)
@@ -263,7 +262,7 @@ class DirectEngine:
             if reason == kernels.DIFFERS and stamp is not None:
                 raise self._mismatch(peer, sequence, stamp)
             if reason == kernels.UNMAPPED:
-                self._resolve(self._known[tag], sequence, place)
+                self._resolve(self._known[tag], sequence)
                 blocked = work(kernels.WORK)
             else:
                 self._party.check(peer, time.monotonic() - began)
@@ -278,12 +277,14 @@ class DirectEngine:
             f"rank {other} is in {theirs}, rank {mine} in {stamp}."
         )
 
-    def _remember(self, tag: int) -> _Addresses:
+    def _remember(self, tag: int, place: Place | None) -> _Addresses:
         addresses = _Addresses(np.full(self.size, NO_TAG, np.uint64), np.zeros(self.size, np.int64))
+        if place is not None:
+            addresses.bases[self.rank] = address_of(place.region.memory) + place.offset
         self._known[tag] = addresses
         return addresses
 
-    def _resolve(self, addresses: _Addresses, sequence: int, place: Place | None) -> None:
+    def _resolve(self, addresses: _Addresses, sequence: int) -> None:
         self._memory.forget()
         for peer in range(self.size):
             if peer == self.rank:
@@ -293,8 +294,6 @@ class DirectEngine:
             except OSError as error:
                 raise self._party.lost(peer, f"took its memory away ({error})") from error
             addresses.tags[peer], addresses.bases[peer] = tag, base
-        if place is not None:
-            addresses.bases[self.rank] = address_of(place.region.memory) + place.offset
 
     def _placed(
         self, array: np.ndarray, stamp: Stamp

@@ -87,6 +87,11 @@ class Regions:
         at = self._regions.index(region)
         del self._starts[at], self._regions[at]
 
+    def discard(self, region: Region) -> None:
+        """Forget a region if it is known."""
+        if region in self._regions:
+            self.remove(region)
+
     def find(self, array: np.ndarray) -> Place | None:
         """Where the whole of a contiguous array lies; None if in no region."""
         start = address_of(array)

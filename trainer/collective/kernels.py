@@ -234,6 +234,25 @@ def divide(into: np.ndarray, by: int, form: int) -> None:
     divide_any(into, by, form)
 
 
+@compiled
+def to_sixteen(into: np.ndarray, values: np.ndarray, scale: float, form: int) -> None:
+    """Round fp32 ``values * scale`` to 16 bits (uint16) of the given form."""
+    factor = np.float32(scale)
+    for i in range(into.size):
+        value = np.float32(values[i] * factor)
+        into[i] = half_from_float(value) if form == HALF else brain_from_float(value)
+
+
+@compiled
+def from_sixteen(into: np.ndarray, values: np.ndarray, form: int) -> None:
+    """Widen 16 bits (uint16) of the given form to fp32."""
+    for i in range(into.size):
+        if form == HALF:
+            into[i] = float_from_half(values[i])
+        else:
+            into[i] = float_from_brain(values[i])
+
+
 def form_of(dtype: np.dtype) -> int:
     """Which of the types that are stored as uint16 this is; PLAIN for all others."""
     if dtype == np.dtype(np.float16):

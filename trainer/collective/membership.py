@@ -230,6 +230,8 @@ class Membership:
             sock.close()
             raise
         sock.settimeout(None)
+        # By this interface the launcher, and so the others, can be reached.
+        self.address = str(sock.getsockname()[0])
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return sock
 

@@ -12,6 +12,7 @@ class Party:
     """A part of a job's ranks, with our place in it; serves transports as their patience.
 
     ``ranks`` are the members' numbers in the job; all of them make the same party.
+    ``address`` is where others reach us.
     """
 
     def __init__(self, membership: Membership, ranks: Sequence[int]) -> None:
@@ -19,6 +20,7 @@ class Party:
         self.rank = self.ranks.index(membership.rank)
         self.size = len(self.ranks)
         self.host = membership.host
+        self.address = membership.address
         self._membership = membership
 
     def gather(self, topic: str, value: Any) -> list[Any]:  # noqa: ANN401 (any JSON)

@@ -71,8 +71,12 @@ class RingEngine:
 
     def free(self, region: Region) -> None:
         """See :class:`~trainer.collective.engine.Engine`."""
-        self._regions.remove(region)
+        self._regions.discard(region)
         self._transport.free(region)
+
+    def adopt(self, memory: np.ndarray) -> Region:
+        """Make memory of somebody else's (uint8, from a page on) reachable; freed like any."""
+        return self._transport.register(memory)
 
     def allreduce(self, array: np.ndarray, op: ReduceOp, stamp: Stamp) -> None:
         """See :class:`~trainer.collective.engine.Engine`."""
@@ -116,20 +120,15 @@ class RingEngine:
         each rank adding its own.
         """
         for part, place, held, said in self._placed(array, stamp):
-            self._reduce_part(place, held, root, op, said)
+            divisor = self.size if op is ReduceOp.AVERAGE else 1
+            self.reduce_at(place, held, root, op, said, divisor=divisor)
             if held is not part and self.rank == root:
                 np.copyto(part, held)
 
     def broadcast(self, array: np.ndarray, root: int, stamp: Stamp) -> None:
         """See :class:`~trainer.collective.engine.Engine`; passed on from neighbour to neighbour."""
-        last = (root - 1) % self.size
         for part, place, held, said in self._placed(array, stamp, filled=self.rank == root):
-            for a, b in _segments((0, held.size), self._segment_bytes):
-                if self.rank != root:
-                    self._fetch(held[a:b], said)
-                if self.rank != last:
-                    self._post(place, a, b, said)
-            self._transport.drain(self._patience)
+            self.broadcast_at(place, held, root, said)
             if held is not part and self.rank != root:
                 np.copyto(part, held)
 
@@ -156,9 +155,27 @@ class RingEngine:
         self._workspace = None
         self._transport.close()
 
-    def _reduce_part(
-        self, place: Place, array: np.ndarray, root: int, op: ReduceOp, stamp: Stamp
+    def broadcast_at(self, place: Place, array: np.ndarray, root: int, stamp: Stamp) -> None:
+        """Overwrite the bytes (uint8) at ``place`` with the root's."""
+        last = (root - 1) % self.size
+        for a, b in _segments((0, array.size), self._segment_bytes):
+            if self.rank != root:
+                self._fetch(array[a:b], stamp)
+            if self.rank != last:
+                self._post(place, a, b, stamp)
+        self._transport.drain(self._patience)
+
+    def reduce_at(
+        self,
+        place: Place,
+        array: np.ndarray,
+        root: int,
+        op: ReduceOp,
+        stamp: Stamp,
+        *,
+        divisor: int,
     ) -> None:
+        """Combine arrays that lie at ``place`` into the root's, then divide it."""
         itemsize = array.itemsize
         mine = array.view(kernels.storage_dtype(array.dtype))
         form = kernels.form_of(array.dtype)
@@ -169,8 +186,8 @@ class RingEngine:
                 self._transport.done()
             if self.rank != root:
                 self._post(place, a * itemsize, b * itemsize, stamp)
-            elif op is ReduceOp.AVERAGE:
-                kernels.divide(mine[a:b], self.size, form)
+            elif divisor > 1:
+                kernels.divide(mine[a:b], divisor, form)
         self._transport.drain(self._patience)
 
     def _gather_part(self, place: Place, rows: np.ndarray, stamp: Stamp) -> None:

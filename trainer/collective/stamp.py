@@ -9,7 +9,7 @@ from typing import NamedTuple
 from trainer.collective.dtypes import ReduceOp, dtype_name
 from trainer.collective.transport import STAMP_BYTES
 
-_LAYOUT = struct.Struct("<QQIHBBBxHxxxx")
+_LAYOUT = struct.Struct("<QQIHBBBBHxxxx")
 assert _LAYOUT.size == STAMP_BYTES
 
 
@@ -29,7 +29,8 @@ class Stamp(NamedTuple):
     ``sequence`` counts the job's collectives; ``layout`` is a checksum over
     shapes and names, for what the count of elements alone does not tell.
     ``parts`` is in how many parts it travels: one where it is sent from where
-    it lies, more where it is copied through a workspace.
+    it lies, more where it is copied through a workspace. ``wire`` is the type
+    that fp32 is rounded to on its way, 0 for none.
     """
 
     sequence: int
@@ -40,6 +41,7 @@ class Stamp(NamedTuple):
     count: int  # type: ignore[assignment]  # a tuple has a method of that name
     layout: int
     parts: int = 1
+    wire: int = 0
 
     @property
     def packed(self) -> bytes:
@@ -52,14 +54,15 @@ class Stamp(NamedTuple):
             self.kind,
             self.op,
             self.dtype,
+            self.wire,
             self.parts,
         )
 
     @classmethod
     def unpack(cls, data: bytes) -> Stamp:
         """Read what :attr:`packed` wrote."""
-        sequence, count, layout, root, kind, op, dtype, parts = _LAYOUT.unpack(data)
-        return cls(sequence, Kind(kind), op, dtype, root, count, layout, parts)
+        sequence, count, layout, root, kind, op, dtype, wire, parts = _LAYOUT.unpack(data)
+        return cls(sequence, Kind(kind), op, dtype, root, count, layout, parts, wire)
 
     def __str__(self) -> str:
         what = f"{self.kind.name.lower()} {self.sequence}"

@@ -82,6 +82,9 @@ class Transport(Protocol):
     def allocate(self, nbytes: int) -> Region:
         """New registered memory of at least ``nbytes``, zeroed."""
 
+    def register(self, memory: np.ndarray) -> Region:
+        """Make memory (uint8, from a page on) that is not ours one that we can send from."""
+
     def free(self, region: Region) -> None:
         """Give a region back; only when everything posted from it is drained."""
 

@@ -1,13 +1,16 @@
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 import ml_dtypes
 import numpy as np
+import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabric.errors import InputError, PeerError
+from tests.trainer.collective.fake_verbs import FakeFabric
 from tests.trainer.groups import Group, group
 from trainer.collective.communicator import Communicator, alone
 from trainer.collective.dtypes import ReduceOp
@@ -19,18 +22,27 @@ FLOATS = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16]
 INTEGERS = [np.int8, np.int32, np.int64, np.uint8, np.uint64]
 
 
+WAYS = ["shm", "tcp", "verbs", "shm+tcp", "shm+verbs"]
+
+
 class Groups:
-    """Groups of ranks, made when first asked for and kept for the module."""
+    """Groups of ranks, made when first asked for and kept for the module.
+
+    ``shm+...`` has its ranks on two hosts in turns, with an uneven last one.
+    """
 
     def __init__(self, stack: ExitStack):
         self._stack = stack
         self._made: dict[tuple[int, str], Group] = {}
+        self.fabric = FakeFabric()
 
     def __call__(self, size: int, transport: str) -> Group:
         key = (size, transport)
         if key not in self._made:
             # Small segments: even small arrays travel as several.
-            made = group(size, transport, segment_bytes=256)
+            inside, _, between = transport.rpartition("+")
+            hosts = ["ab"[rank % 2] for rank in range(size)] if inside else []
+            made = group(size, between, segment_bytes=256, hosts=hosts)
             self._made[key] = self._stack.enter_context(made)
         return self._made[key]
 
@@ -38,7 +50,14 @@ class Groups:
 @pytest.fixture(scope="module")
 def groups() -> Iterator[Groups]:
     with ExitStack() as stack:
-        yield Groups(stack)
+        made = Groups(stack)
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setattr("trainer.collective.transports.verbs.load_verbs", made.fabric.verbs)
+        yield made
+        made.fabric.check()
+    made.fabric.check()
+    assert made.fabric.open_objects == 0
+    assert made.fabric.receiver_not_ready == 0
 
 
 def contribution(rank: int, count: int, dtype: type, seed: int, special: bool) -> np.ndarray:
@@ -82,7 +101,7 @@ def expected(parts: list[np.ndarray], op: ReduceOp) -> np.ndarray:
 @settings(max_examples=80, deadline=None)
 @given(
     size=st.sampled_from(RANKS),
-    transport=st.sampled_from(["shm", "tcp"]),
+    transport=st.sampled_from(["shm", "tcp", "verbs"]),
     dtype=st.sampled_from(FLOATS + INTEGERS),
     op=st.sampled_from(ReduceOp),
     count=st.integers(0, 40) | st.integers(0, 3000),
@@ -122,7 +141,7 @@ def test_allreduce_gives_every_rank_the_bits_that_numpy_gives(
 @settings(max_examples=40, deadline=None)
 @given(
     size=st.sampled_from(RANKS),
-    transport=st.sampled_from(["shm", "tcp"]),
+    transport=st.sampled_from(WAYS),
     shape=st.lists(st.integers(0, 17), min_size=0, max_size=3).map(tuple),
     root=st.integers(0, 6),
     dtype=st.sampled_from([*FLOATS, np.int64, np.bool_]),
@@ -143,10 +162,137 @@ def test_broadcast_and_allgather_carry_arrays_unchanged(
         assert gathered.tobytes() == b"".join(value(rank).tobytes() for rank in range(size))
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    size=st.sampled_from(RANKS),
+    transport=st.sampled_from(["shm+tcp", "shm+verbs"]),
+    dtype=st.sampled_from(FLOATS + INTEGERS),
+    op=st.sampled_from(ReduceOp),
+    count=st.integers(0, 9000),
+    registered=st.booleans(),
+)
+def test_ranks_that_share_hosts_get_equal_bits_and_the_right_ones(
+    groups, size, transport, dtype, op, count, registered
+):
+    def part(rank: int) -> np.ndarray:
+        # Small whole numbers: every order of adding them gives the same.
+        return (np.random.default_rng(rank).integers(1, 3, count)).astype(dtype)
+
+    def reduce(c: Communicator) -> np.ndarray:
+        mine = c.buffer(count, dtype) if registered else np.empty(count, dtype)
+        mine[:] = part(c.rank)
+        kept = c.allreduce(mine, op).copy()
+        if registered:
+            c.release(mine)
+        return kept
+
+    results = groups(size, transport)(reduce)
+    wanted = expected([part(rank) for rank in range(size)], op)
+    for result in results:
+        assert result.tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize("transport", ["shm", "tcp", "verbs"])
+@pytest.mark.parametrize("size", [1, 2, 4, 7])
+def test_several_buffers_of_every_size_in_place_or_not(groups, transport, size):
+    # The matrix of gloo's own allreduce tests.
+    def work(c: Communicator) -> bool:
+        good = True
+        for count in (0, 1, 10, 100, 1000, 10_000):
+            for buffers in (1, 2, 3):
+                held = [c.buffer(count) for _ in range(buffers)]
+                for number, buffer in enumerate(held):
+                    buffer[:] = c.rank * buffers + number + np.arange(count)
+                loose = [buffer.copy() for buffer in held]
+                for array in (*held, *loose):
+                    c.allreduce(array)
+                for number, (buffer, array) in enumerate(zip(held, loose, strict=True)):
+                    ranks = np.arange(size)[:, None] * buffers
+                    wanted = (ranks + number + np.arange(count)).sum(axis=0)
+                    good &= bool((buffer == wanted).all() and (array == wanted).all())
+                for buffer in held:
+                    c.release(buffer)
+        return good
+
+    assert all(groups(size, transport)(work))
+
+
+@pytest.mark.parametrize("transport", ["shm", "tcp", "verbs", "shm+tcp"])
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
+def test_every_type_operation_and_dimension(groups, transport, dtype):
+    # The matrix of Horovod's TensorFlow tests: 1 to 3 dimensions of 17.
+    def work(c: Communicator) -> list[np.ndarray]:
+        return [
+            c.allreduce(np.full((17,) * dimensions, c.rank + 1, dtype), op)
+            for op in ReduceOp
+            for dimensions in (1, 2, 3)
+        ]
+
+    for results in groups(3, transport)(work):
+        for (op, dimensions), result in zip(
+            [(op, d) for op in ReduceOp for d in (1, 2, 3)], results, strict=True
+        ):
+            wanted = {"SUM": 6, "AVERAGE": 2, "MIN": 1, "MAX": 3, "PRODUCT": 6}[op.name]
+            assert result.shape == (17,) * dimensions
+            assert (result == np.dtype(dtype).type(wanted)).all()
+
+
+def _many(c: Communicator, seed: int, turns: int) -> int:
+    """Allreduces of random sizes, types and places, with random pauses of each rank's own."""
+    common, mine = np.random.default_rng(seed), np.random.default_rng([seed, c.rank])
+    buffer = c.buffer(60_000)
+    wrong = 0
+    for turn in range(turns):
+        count = int(2 ** common.uniform(0, 15.8))
+        registered, average = common.random() < 0.5, common.random() < 0.5
+        array = buffer[:count] if registered else np.empty(count, np.float32)
+        array[:] = turn % 7 + c.rank
+        if mine.random() < 0.02:
+            time.sleep(mine.random() * 2e-3)
+        c.allreduce(array, ReduceOp.AVERAGE if average else ReduceOp.SUM)
+        total = c.size * (turn % 7) + c.size * (c.size - 1) / 2
+        wanted = np.float32(total / c.size if average else total)
+        wrong += not (array == wanted).all()
+    c.release(buffer)
+    return wrong
+
+
+@pytest.mark.parametrize("transport", WAYS)
+def test_many_allreduces_under_random_delays_give_no_wrong_sum(groups, transport):
+    assert groups(3, transport)(lambda c: _many(c, 3, 150)) == [0, 0, 0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", ["shm", "tcp"])
+def test_ten_thousand_allreduces_leave_nothing_behind(transport):
+    process = psutil.Process()
+    with group(2, transport) as ranks:
+        assert ranks(lambda c: _many(c, 1, 500)) == [0, 0]
+        before = process.memory_info().rss, process.num_fds(), process.num_threads()
+        for part in range(20):
+            assert ranks(lambda c, part=part: _many(c, part, 500)) == [0, 0]
+        after = process.memory_info().rss, process.num_fds(), process.num_threads()
+    assert after[0] - before[0] < 32 << 20
+    assert after[1:] == before[1:]
+
+
+def test_a_slice_of_a_buffer_is_reduced_in_place(groups):
+    def work(c: Communicator) -> list[float]:
+        buffer = c.buffer(30_000)
+        buffer[:] = c.rank + 1
+        c.allreduce(buffer[10_000:20_000])
+        kept = [float(buffer[i]) for i in (9_999, 10_000, 19_999, 20_000)]
+        c.release(buffer)
+        return kept
+
+    for transport in ("shm", "tcp", "verbs"):
+        assert groups(2, transport)(work) == [[1, 3, 3, 1], [2, 3, 3, 2]]
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     size=st.sampled_from(RANKS),
-    transport=st.sampled_from(["shm", "tcp"]),
+    transport=st.sampled_from(WAYS),
     count=st.integers(0, 1500),
     root=st.integers(0, 6),
     op=st.sampled_from(ReduceOp),

@@ -1,0 +1,106 @@
+"""How ranks talk over the network: what can be set, and what both ends must have equal."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Literal
+
+from fabric.errors import InputError
+from fabric.intended import roce_tos
+from fabric.site import Site
+
+WireType = Literal["native", "fp16", "bf16"]
+WIRE_TYPES: tuple[WireType, ...] = ("native", "fp16", "bf16")
+PATH_MTUS = (256, 512, 1024, 2048, 4096)
+VARIABLE = "PAISOAR_NETWORK"
+# A host's own: they name its hardware.
+_OWN = frozenset({"device", "gid_index", "port"})
+
+
+@dataclass(frozen=True)
+class NetworkSettings:
+    """Settings of the transports between hosts.
+
+    ``device`` and ``gid_index`` choose the RDMA NIC and its address; empty and
+    -1 mean the first active RoCE device and its last RoCEv2 address.
+    ``traffic_class`` is the IP header's octet, DSCP in its upper six bits.
+    ``mtu`` is the path MTU in bytes. ``timeout`` (4.096 us * 2**timeout),
+    ``retry_count``, ``rnr_retry`` (7: for ever) and ``min_rnr_timer`` are codes
+    of the InfiniBand specification, as in ibv_modify_qp(3). ``channels`` are
+    connections between two neighbours, ``segment_bytes`` is passed on at once.
+    ``wire`` is what fp32 is rounded to on its way.
+    """
+
+    device: str = ""
+    port: int = 1
+    gid_index: int = -1
+    traffic_class: int = 0
+    mtu: int = 1024
+    timeout: int = 18
+    retry_count: int = 7
+    rnr_retry: int = 7
+    min_rnr_timer: int = 12
+    hop_limit: int = 64
+    channels: int = 1
+    segment_bytes: int = 512 << 10
+    wire: WireType = "native"
+
+    def __post_init__(self) -> None:
+        """InputError, with the key, for what no device takes."""
+        ranges = {
+            "port": (1, 255),
+            "gid_index": (-1, 255),
+            "traffic_class": (0, 255),
+            "timeout": (0, 31),
+            "retry_count": (0, 7),
+            "rnr_retry": (0, 7),
+            "min_rnr_timer": (0, 31),
+            "hop_limit": (1, 255),
+            "channels": (1, 16),
+            "segment_bytes": (64, 1 << 30),
+        }
+        for key, (low, high) in ranges.items():
+            value = getattr(self, key)
+            if not isinstance(value, int) or not low <= value <= high:
+                raise InputError(
+                    f"{value!r} is not possible", key=f"network.{key}", advice=f"{low} to {high}."
+                )
+        if self.mtu not in PATH_MTUS:
+            known = ", ".join(map(str, PATH_MTUS))
+            raise InputError(f"{self.mtu} is no path MTU", key="network.mtu", advice=f"{known}.")
+        if self.wire not in WIRE_TYPES:
+            known = ", ".join(WIRE_TYPES)
+            raise InputError(f"{self.wire!r} is not known", key="network.wire", advice=f"{known}.")
+        if self.segment_bytes % 64:
+            raise InputError("segments end on cache lines", key="network.segment_bytes")
+
+    @classmethod
+    def for_site(cls, site: Site) -> NetworkSettings:
+        """What the site's certificate was measured with: the DSCP of its RDMA class, its MTU."""
+        return cls(traffic_class=roce_tos(site.intent), mtu=site.intent.mtu.roce)
+
+    @classmethod
+    def from_environment(cls, variables: Mapping[str, str] | None = None) -> NetworkSettings:
+        """What ``$PAISOAR_NETWORK`` (a JSON object) sets, and defaults."""
+        text = (os.environ if variables is None else variables).get(VARIABLE, "")
+        if not text:
+            return cls()
+        try:
+            values = json.loads(text)
+            unknown = set(values) - {field.name for field in fields(cls)}
+        except (ValueError, TypeError) as error:
+            raise InputError(f"${VARIABLE} is no JSON object: {error}") from error
+        if unknown:
+            raise InputError(f"${VARIABLE} has unknown keys: {', '.join(sorted(unknown))}")
+        return cls(**values)
+
+    def to_environment(self) -> dict[str, str]:
+        """The variable that makes ranks use these settings."""
+        return {VARIABLE: json.dumps(asdict(self))}
+
+    def shared(self) -> dict[str, str | int]:
+        """What all ranks must have equal."""
+        return {key: value for key, value in asdict(self).items() if key not in _OWN}

@@ -1,0 +1,204 @@
+"""An RDMA device through pyverbs: opening it, its address, registering memory, connecting.
+
+pyverbs is loaded when it is first needed. Written for Debian's
+``python3-pyverbs`` 44; in later releases the constants have moved.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import resource
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fabric.errors import InputError, ToolError
+from trainer.collective.engine import address_of
+from trainer.collective.settings import PATH_MTUS, NetworkSettings
+
+_INSTALL = (
+    "Install the distribution's packages (Debian: apt-get install python3-pyverbs "
+    "ibverbs-providers) and make pyverbs visible to this Python, or use the transport tcp."
+)
+_MODULES = ("addr", "cq", "device", "mr", "pd", "qp", "wr")
+_MAX_GIDS = 256
+_MAPPED_IPV4 = "0000:0000:0000:0000:0000:ffff:"
+
+
+@dataclass(frozen=True)
+class Verbs:
+    """pyverbs' classes and constants, found where this release has them."""
+
+    names: dict[str, Any]
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (pyverbs has no types)
+        try:
+            return self.names[name]
+        except KeyError:
+            raise AttributeError(f"pyverbs has no {name}") from None
+
+
+def load_verbs() -> Verbs:
+    """Import pyverbs; ToolError that says what to install where it is not there."""
+    names: dict[str, Any] = {}
+    try:
+        for module in _MODULES:
+            names.update(vars(importlib.import_module(f"pyverbs.{module}")))
+        names.update(vars(importlib.import_module("pyverbs.pyverbs_error")))
+        try:
+            constants = importlib.import_module("pyverbs.enums")
+        except ModuleNotFoundError:
+            constants = importlib.import_module("pyverbs.libibverbs_enums")
+        names.update(vars(constants))
+    except ImportError as error:
+        raise ToolError(f"pyverbs cannot be loaded: {error}", advice=_INSTALL) from error
+    return Verbs(names)
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a device is reached: its GID, and the index of it in the port's table."""
+
+    gid: str
+    index: int
+
+
+class Device:
+    """An open device with its protection domain; ToolError and InputError say which device."""
+
+    def __init__(self, verbs: Verbs, settings: NetworkSettings) -> None:
+        self.verbs = verbs
+        self.name = _choose(verbs, settings)
+        self.settings = settings
+        try:
+            self.context = verbs.Context(name=self.name)
+            self.pd = verbs.PD(self.context)
+            port = self.context.query_port(settings.port)
+        except verbs.PyverbsError as error:
+            raise ToolError(
+                f"{self.name}: cannot open the device: {error}",
+                advice="Look at ibv_devinfo, and at the permissions of /dev/infiniband.",
+            ) from error
+        if port.state != verbs.IBV_PORT_ACTIVE:
+            raise ToolError(
+                f"{self.name} port {settings.port} is not active",
+                advice="Look at the cable and at ip link.",
+            )
+        active = PATH_MTUS[port.active_mtu - verbs.IBV_MTU_256]
+        if settings.mtu > active:
+            raise InputError(
+                f"{self.name} port {settings.port} has an active MTU of {active}, "
+                f"{settings.mtu} is asked for",
+                key="network.mtu",
+                advice="Raise the interface's MTU as paisoar plan shows, or ask for less.",
+            )
+        self.address = self._address()
+
+    def memory_region(self, memory: np.ndarray, access: int) -> Any:  # noqa: ANN401
+        """Register memory (uint8); ToolError that speaks of the memlock limit if it is that."""
+        verbs = self.verbs
+        try:
+            return verbs.MR(self.pd, memory.size, access, address=address_of(memory))
+        except verbs.PyverbsRDMAError as error:
+            if error.error_code not in (errno.ENOMEM, errno.EAGAIN, errno.EPERM):
+                raise ToolError(
+                    f"{self.name}: cannot register {memory.size} bytes: {error}"
+                ) from error
+            soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+            limit = "unlimited" if soft == resource.RLIM_INFINITY else f"{soft} bytes"
+            raise ToolError(
+                f"{self.name}: cannot register {memory.size} bytes: {error} "
+                f"(locked memory of this process is limited to: {limit})",
+                advice="Raise it: ulimit -l unlimited, memlock in /etc/security/limits.conf, "
+                "LimitMEMLOCK=infinity for a service, --ulimit memlock=-1 for a container.",
+            ) from error
+
+    def connect(self, queue_pair: Any, peer: dict[str, Any], number: int, psn: int) -> None:  # noqa: ANN401
+        """Bring an initialised queue pair to ready-to-send with the peer's ``number``-th."""
+        verbs, settings = self.verbs, self.settings
+        route = verbs.GlobalRoute(
+            dgid=verbs.GID(peer["gid"]),
+            sgid_index=self.address.index,
+            hop_limit=settings.hop_limit,
+            traffic_class=settings.traffic_class,
+        )
+        attributes = verbs.QPAttr(port_num=settings.port)
+        attributes.ah_attr = verbs.AHAttr(gr=route, is_global=1, port_num=settings.port)
+        attributes.path_mtu = verbs.IBV_MTU_256 + PATH_MTUS.index(settings.mtu)
+        attributes.dest_qp_num = peer["numbers"][number]
+        attributes.rq_psn = peer["psn"]
+        attributes.max_dest_rd_atomic = 1
+        attributes.min_rnr_timer = settings.min_rnr_timer
+        queue_pair.to_rtr(attributes)
+        attributes.sq_psn = psn
+        attributes.timeout = settings.timeout
+        attributes.retry_cnt = settings.retry_count
+        attributes.rnr_retry = settings.rnr_retry
+        attributes.max_rd_atomic = 1
+        queue_pair.to_rts(attributes)
+
+    def close(self) -> None:
+        """Close it; what was made with it is closed before."""
+        self.pd.close()
+        self.context.close()
+
+    def _address(self) -> Address:
+        verbs, settings = self.verbs, self.settings
+        if settings.gid_index >= 0:
+            try:
+                entry = self.context.query_gid_ex(settings.port, settings.gid_index)
+            except verbs.PyverbsError as error:
+                raise InputError(
+                    f"{self.name} port {settings.port} has no GID {settings.gid_index}: {error}",
+                    key="network.gid_index",
+                    advice="Look at show_gids or ibv_devinfo -v.",
+                ) from error
+            return Address(entry.gid_str(), settings.gid_index)
+        routable = [
+            entry
+            for entry in self.context.query_gid_table(_MAX_GIDS)
+            if entry.port_num == settings.port and entry.gid_type == verbs.IBV_GID_TYPE_ROCE_V2
+        ]
+        # An IPv4 address is the one that people have configured on purpose.
+        routable.sort(key=lambda e: (e.gid_str().lower().startswith(_MAPPED_IPV4), e.gid_index))
+        if not routable:
+            raise ToolError(
+                f"{self.name} port {settings.port} has no RoCEv2 address",
+                advice="Give the interface an IP address, or set network.gid_index.",
+            )
+        return Address(routable[-1].gid_str(), routable[-1].gid_index)
+
+
+def _choose(verbs: Verbs, settings: NetworkSettings) -> str:
+    try:
+        names = [
+            device.name.decode() if isinstance(device.name, bytes) else str(device.name)
+            for device in verbs.get_device_list()
+        ]
+    except verbs.PyverbsError as error:
+        raise ToolError(f"there is no RDMA device: {error}", advice=_INSTALL) from error
+    if not names:
+        raise ToolError(
+            "there is no RDMA device",
+            advice="Load its driver (mlx5_ib, or rdma_rxe with rdma link add), or use tcp.",
+        )
+    if settings.device and settings.device not in names:
+        raise InputError(
+            f"there is no RDMA device {settings.device}",
+            key="network.device",
+            advice=f"This host has: {', '.join(names)}.",
+        )
+    if settings.device:
+        return settings.device
+    for name in names:
+        try:
+            context = verbs.Context(name=name)
+            active = context.query_port(settings.port).state == verbs.IBV_PORT_ACTIVE
+            context.close()
+        except verbs.PyverbsError:
+            continue
+        if active:
+            return name
+    return names[0]
