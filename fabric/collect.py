@@ -166,6 +166,19 @@ def read_counters(
     return Counters(snapshots, failed)
 
 
+def read_outputs(
+    site: Site,
+    devices: Iterable[str],
+    commands_of: Callable[[DeviceModule, Target], Sequence[str]],
+    on_done: OnDone | None = None,
+) -> dict[str, dict[str, str]]:
+    """What these devices print for such commands; one that does not answer is left out."""
+    outputs, _ = _gather(
+        site, devices, commands_of, lambda _module, _target, reading: reading.outputs, on_done
+    )
+    return outputs
+
+
 def _gather(
     site: Site,
     devices: Iterable[str] | None,

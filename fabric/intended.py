@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fabric.headroom import (
     headroom_bytes,
     mlx5_cable_m,
@@ -22,27 +24,31 @@ from fabric.qos import (
     Watchdog,
 )
 from fabric.site import HostSpec, Site
-from fabric.topology import Link, PortRef
+from fabric.topology import Link
 
 ECT0 = 0b10
 
 
-def intended_qos(site: Site, device: str) -> DeviceQos:
-    """What this device should do on each of its cabled ports."""
+def intended_qos(site: Site, device: str, loose: Sequence[Link] = ()) -> DeviceQos:
+    """What this device should do on each of its cabled ports.
+
+    ``loose`` are links of which only this end (``a``) is known.
+    """
     spec = site.devices[device]
-    ports = site.topology.ports_of[device]
+    links = [(port.port, site.topology.link_of[port]) for port in site.topology.ports_of[device]]
+    links += [(link.a.port, link) for link in loose]
     if isinstance(spec, HostSpec):
         return DeviceQos(
             device=device,
             kind="host",
             os="linux",
-            ports=tuple(_host_port(site, spec, port) for port in ports),
+            ports=tuple(_host_port(site, spec, name, link) for name, link in links),
         )
     return DeviceQos(
         device=device,
         kind="switch",
         os=spec.os,
-        ports=tuple(_switch_port(site.intent, site.topology.link_of[p], p.port) for p in ports),
+        ports=tuple(_switch_port(site.intent, link, name) for name, link in links),
     )
 
 
@@ -104,9 +110,9 @@ def _switch_port(intent: Intent, link: Link, name: str) -> PortQos:
     )
 
 
-def _host_port(site: Site, spec: HostSpec, port: PortRef) -> PortQos:
-    intent, link = site.intent, site.topology.link_of[port]
-    nic = spec.nics[port.port]
+def _host_port(site: Site, spec: HostSpec, name: str, link: Link) -> PortQos:
+    intent = site.intent
+    nic = spec.nics[name]
     lossless = lossless_priorities(intent)
     cable_m = mlx5_cable_m(link.length_m)
     # The NIC's driver decides its thresholds by itself; we only size the buffer.
@@ -114,7 +120,7 @@ def _host_port(site: Site, spec: HostSpec, port: PortRef) -> PortQos:
     xoff, xon = mlx5_thresholds_bytes(intent.host.receive_buffer, headroom)
     tos = roce_tos(intent)
     return PortQos(
-        name=port.port,
+        name=name,
         mtu_bytes=intent.mtu.host,
         trust="dscp",
         dscp_to_priority=dscp_map(intent),

@@ -14,6 +14,7 @@ from paisoar.commands.bench import bench
 from paisoar.commands.certify import certificate, certify
 from paisoar.commands.check import check
 from paisoar.commands.demo import demo
+from paisoar.commands.explain import explain
 from paisoar.commands.init import init
 from paisoar.commands.plan import plan
 from paisoar.commands.provision import provision, rollback
@@ -32,6 +33,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     provision,
     rollback,
     audit,
+    explain,
     validate,
     certify,
     train,

@@ -60,9 +60,9 @@ def cabling(subject: Subject) -> Iterator[Fault | Skip]:
     seen = _by_port(subject)
     told: set[str] = set()
     for port in subject.intended.ports:
-        if port.name in told:
+        if port.name in told or subject.link(port.name) is None:
             continue
-        peer = subject.site.topology.peer(PortRef(subject.live.device, port.name))
+        peer = subject.peer(port.name)
         found = seen.get(port.name, [])
         if not found:
             if subject.facts(port.name).up is not False:

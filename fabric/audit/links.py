@@ -112,8 +112,8 @@ def mtu(subject: Subject) -> Iterator[Fault | Skip]:
 
 
 def _needs_fec(subject: Subject, port: str) -> bool:
-    link = subject.site.topology.link_of[PortRef(subject.live.device, port)]
-    if link.speed_bps < _FEC_FREE_BPS:
+    link = subject.link(port)
+    if link is None or link.speed_bps < _FEC_FREE_BPS:
         return False
     if link.speed_bps == _FEC_FREE_BPS:
         return link.length_m > _FEC_FREE_M
@@ -179,7 +179,9 @@ def sees(subject: Subject, peer: PortRef, name: str, port: str) -> bool:
 def link_fault(subject: Subject, port: str) -> Fault | None:
     """A link that is down, or of another speed than the cable; reported at one end."""
     here = PortRef(subject.live.device, port)
-    link = subject.site.topology.link_of[here]
+    link = subject.link(port)
+    if link is None:
+        return None
     mine = subject.facts(port)
     peer, far = subject.far_facts(port)
     evidence = tuple(f"{end}: {_state(facts)}" for end, facts in ((here, mine), (peer, far)))

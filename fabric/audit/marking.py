@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from fabric.audit.findings import Skip
 from fabric.audit.rule import Fault, Subject, numbers, rule
 from fabric.qos import Ecn, PortQos
-from fabric.topology import PortRef
 from fabric.units import format_speed, parse_speed_bps
 
 _SEE = (
@@ -54,7 +53,9 @@ def _late(subject: Subject, live: PortQos, ecn: Ecn) -> int | None:
 
 def _other_speed(subject: Subject, live: PortQos, ecn: Ecn) -> str:
     """The other port speed whose thresholds these are; empty for none."""
-    link = subject.site.topology.link_of[PortRef(subject.live.device, live.name)]
+    link = subject.link(live.name)
+    if link is None:
+        return ""
     for text, profile in subject.site.intent.profiles.items():
         theirs = (profile.kmin, profile.kmax, profile.pmax_percent)
         same = theirs == (ecn.kmin_bytes, ecn.kmax_bytes, ecn.pmax_percent)

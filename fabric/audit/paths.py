@@ -73,6 +73,8 @@ class Pairs:
 
     @cached_property
     def _between(self) -> npt.NDArray[np.int32]:
+        if not self._leaf:
+            return np.zeros((0, 0), np.int32)
         return np.stack([self._distance[leaf] for leaf in self._leaf])
 
     @cached_property

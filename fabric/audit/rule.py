@@ -12,7 +12,10 @@ from fabric.devices.registry import module_of, target_of
 from fabric.errors import PaisoarError
 from fabric.qos import DSCP_COUNT, DeviceQos, PortFacts, PortQos
 from fabric.site import Site
-from fabric.topology import PortRef
+from fabric.topology import Link, PortRef
+
+# Stands for the other end of a cable that nobody knows.
+NOBODY = PortRef("the other end", "not known")
 
 
 @dataclass(frozen=True)
@@ -114,15 +117,25 @@ class Subject:
         """What this port is seen to be."""
         return self._facts.get(port) or PortFacts(port)
 
+    def link(self, port: str) -> Link | None:
+        """The port's cable; None where nobody knows it."""
+        return self.site.topology.link_of.get(PortRef(self.live.device, port))
+
+    def peer(self, port: str) -> PortRef:
+        """The other end of a port's cable; ``NOBODY`` where that is not known."""
+        if self.link(port) is None:
+            return NOBODY
+        return self.site.topology.peer(PortRef(self.live.device, port))
+
     def far_end(self, port: str) -> tuple[PortRef, PortQos | None]:
         """The other end of a port's cable, and what it does where that was read."""
-        peer = self.site.topology.peer(PortRef(self.live.device, port))
+        peer = self.peer(port)
         state = self.states.get(peer.device)
         return peer, state.port(peer.port) if state else None
 
     def far_facts(self, port: str) -> tuple[PortRef, PortFacts]:
         """The other end of a port's cable, and what it is seen to be."""
-        peer = self.site.topology.peer(PortRef(self.live.device, port))
+        peer = self.peer(port)
         state = self.states.get(peer.device)
         return peer, state.facts_of(peer.port) if state else PortFacts(peer.port)
 
@@ -149,8 +162,7 @@ class Subject:
 
     def is_first(self, port: str) -> bool:
         """Whether this end of a cable between two devices is the one that reports it."""
-        peer = self.site.topology.peer(PortRef(self.live.device, port))
-        return PortRef(self.live.device, port) < peer
+        return PortRef(self.live.device, port) < self.peer(port)
 
 
 @dataclass(frozen=True, slots=True)

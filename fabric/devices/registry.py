@@ -22,6 +22,11 @@ def _entries(group: str) -> dict[str, Any]:
     return {entry.name: entry for entry in entry_points(group=group)}
 
 
+def known(group: str) -> tuple[str, ...]:
+    """Every name that this entry-point group holds, sorted."""
+    return tuple(sorted(_entries(group)))
+
+
 @cache
 def load(group: str, name: str) -> Any:  # noqa: ANN401 - each group has its own type
     """The object that this entry-point group holds under this name.
@@ -75,8 +80,12 @@ def expected_qos(site: Site, device: str) -> DeviceQos:
     """What this device should do, as far as its system can express the intent.
 
     A module that cannot express all of it says so by a ``normalise`` of its own,
-    which maps an intended state to the nearest one that it can read back.
+    which maps an intended state to the nearest one that it can read back, or by
+    ``fit``, which is also told of the model and of its ports' cables.
     """
     intended = intended_qos(site, device)
-    normalise = getattr(module_of(site, device), "normalise", None)
+    module = module_of(site, device)
+    if (fit := getattr(module, "fit", None)) is not None:
+        return cast(DeviceQos, fit(target_of(site, device), intended))
+    normalise = getattr(module, "normalise", None)
     return intended if normalise is None else cast(DeviceQos, normalise(intended))

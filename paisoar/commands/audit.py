@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import json
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -12,37 +16,87 @@ from rich.table import Table
 
 from fabric.audit import AuditReport
 from fabric.audit import audit as run_audit
-from fabric.errors import PaisoarError
-from fabric.site import load_site
-from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, run
+from fabric.errors import InputError, PaisoarError
+from fabric.site import Site, load_site
+from paisoar.console import DEFAULT_FILE, Answer, JsonOption, Ui, run
 
+if TYPE_CHECKING:
+    from fabric.counters import CounterSnapshot
+    from fabric.saved.offline import SavedFabric
+
+FORMATS = ("table", "json", "sarif", "junit")
+
+# Of evidence and fix in the table, and of devices behind one skip; JSON has all.
+MAX_LINES = 6
+MAX_NAMES = 4
+
+FileOption = Annotated[
+    Path | None,
+    typer.Option("--file", "-f", help="The site's file; fabric.yaml, or none with --from."),
+]
 DeviceOption = Annotated[
     list[str] | None, typer.Option("--device", "-d", help="Only this device; may be repeated.")
 ]
-
 CountersOption = Annotated[
     bool,
     typer.Option("--counters", help="Judge counters too: what has happened since they were 0."),
 ]
+FromOption = Annotated[
+    Path | None,
+    typer.Option("--from", help="Judge saved outputs: a folder a device, a file a command."),
+]
+SaveOption = Annotated[
+    Path | None, typer.Option("--save", help="Also save what the devices printed in this folder.")
+]
+FormatOption = Annotated[
+    str, typer.Option("--format", help="table, json, sarif or junit, on stdout or in --out.")
+]
+OutOption = Annotated[Path | None, typer.Option("--out", help="Write the report to this file.")]
 
 
 def audit(
-    file: FileOption = DEFAULT_FILE,
+    file: FileOption = None,
     device: DeviceOption = None,
     counters: CountersOption = False,
+    from_: FromOption = None,
+    save: SaveOption = None,
+    format_: FormatOption = "table",
+    out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Read every device and judge both ends of every cable; changes nothing.
 
+    With --from nothing is read but files: also of a fabric that PAISoar never
+    touched. Without -f its intent is then what most of its ports do.
+
     Exit 0 without findings, 1 with findings, 3 where a device did not answer.
     """
-    run(as_json, lambda ui: look(ui, file, device, counters=counters))
+
+    def work(ui: Ui) -> Answer:
+        if format_ not in FORMATS:
+            raise InputError(
+                f"{format_!r} is no format", key="--format", advice="Use table, json, sarif, junit."
+            )
+        if from_ is not None and (save is not None or counters):
+            raise InputError("there is no device to read", key="--from")
+        if from_ is not None:
+            answer, report = _offline(ui, from_, file, device)
+        else:
+            answer, report = _live(ui, file or DEFAULT_FILE, device, counters=counters, save=save)
+        return _formatted(answer, report, format_, out)
+
+    run(as_json or (format_ == "json" and out is None), work)
 
 
-def look(ui: Ui, file: Path, names: list[str] | None, *, counters: bool = False) -> Answer:
+def look(ui: Ui, file: Path, names: list[str] | None) -> Answer:
     """Audit and keep the report; the answer shows it."""
+    return _live(ui, file, names, counters=False, save=None)[0]
+
+
+def _live(
+    ui: Ui, file: Path, names: list[str] | None, *, counters: bool, save: Path | None
+) -> tuple[Answer, AuditReport]:
     from fabric.audit.record import save_audit
-    from fabric.collect import read_counters
     from fabric.devices.registry import expected_qos
     from fabric.playread import read_states_by_playbook
     from validation.baseline import certified_states
@@ -52,7 +106,7 @@ def look(ui: Ui, file: Path, names: list[str] | None, *, counters: bool = False)
     with ui.events("reading devices", len(devices)) as on_event:
         read = read_states_by_playbook(site, devices, on_event)
     intended = {name: expected_qos(site, name) for name in read.states}
-    counted = read_counters(site, read.states).snapshots if counters else None
+    counted, counter_outputs = _counters(ui, site, tuple(read.states)) if counters else (None, {})
     report = run_audit(
         site,
         read.states,
@@ -62,23 +116,131 @@ def look(ui: Ui, file: Path, names: list[str] | None, *, counters: bool = False)
         counters=counted,
     )
     save_audit(site, report)
-    document = report.to_json() | {
-        "unreachable": {name: error.message for name, error in read.failed.items()}
-    }
-    return Answer(
+    if save is not None:
+        from fabric.saved.layout import save_outputs, save_site
+
+        save_outputs(save, read.outputs)
+        save_outputs(save, counter_outputs)
+        save_site(save, site)
+    failed = {name: error.message for name, error in read.failed.items()}
+    document = report.to_json() | {"unreachable": failed}
+    answer = Answer(
         document,
         lambda out: show_report(out, report, read.failed),
-        good=report.clean and not read.failed,
-        exit_code=3 if read.failed else 1,
+        good=report.clean and not failed,
+        exit_code=3 if failed else 1,
     )
+    return answer, report
 
 
-# Of evidence and fix in the table, and of devices behind one skip; JSON has all.
-MAX_LINES = 6
-MAX_NAMES = 4
+def _counters(
+    ui: Ui, site: Site, devices: tuple[str, ...]
+) -> tuple[dict[str, CounterSnapshot], dict[str, dict[str, str]]]:
+    """Counters of these devices, and the outputs that they were read from."""
+    import time
+
+    from fabric.collect import read_outputs
+    from fabric.devices.base import ReadError
+    from fabric.devices.registry import module_of, target_of
+
+    with ui.progress("reading counters", len(devices)) as advance:
+        outputs = read_outputs(
+            site,
+            devices,
+            lambda module, target: module.counter_commands(target),
+            advance,
+        )
+    snapshots = {}
+    for name, answered in outputs.items():
+        try:
+            snapshots[name] = module_of(site, name).read_counters(
+                target_of(site, name), answered, time.time()
+            )
+        except ReadError as error:
+            ui.say(f"{name}: counters: {error}")
+    return snapshots, outputs
 
 
-def show_report(out: Console, report: AuditReport, failed: dict[str, PaisoarError]) -> None:
+def _offline(
+    ui: Ui, folder: Path, file: Path | None, names: list[str] | None
+) -> tuple[Answer, AuditReport]:
+    from fabric.saved.offline import limited, read_folder, read_for_site
+
+    ui.say(f"reading {folder}")
+    saved = read_for_site(folder, load_site(file)) if file is not None else read_folder(folder)
+    saved = limited(saved, names)
+    report = run_audit(
+        saved.site, saved.states, saved.intended, outputs=saved.outputs, counters=saved.counters
+    )
+    document = report.to_json() | saved.to_json()
+    answer = Answer(
+        document,
+        lambda out: _show_saved(out, report, saved),
+        good=report.clean and not saved.failed,
+        exit_code=1 if report.findings else 3,
+    )
+    return answer, report
+
+
+def _show_saved(out: Console, report: AuditReport, saved: SavedFabric) -> None:
+    for value in saved.inferred:
+        out.print(f"{'assumed' if value.assumed else 'inferred'}: {value}", markup=False)
+    for title, lines in (
+        ("assumed", saved.assumed),
+        ("note", saved.notes),
+        ("not known", saved.unknown_files),
+    ):
+        for line in lines[:MAX_LINES]:
+            out.print(f"{title}: {line}", markup=False)
+        if len(lines) > MAX_LINES:
+            out.print(f"{title}: and {len(lines) - MAX_LINES} more, see --json")
+    show_report(out, report, {}, saved.failed)
+
+
+def _formatted(answer: Answer, report: AuditReport, format_: str, out: Path | None) -> Answer:
+    """The answer with another format on stdout, or in a file beside what it shows."""
+    from fabric.audit import rules
+    from fabric.audit.formats import to_junit, to_sarif
+
+    texts: Mapping[str, Callable[[], str]] = {
+        "json": lambda: json.dumps(answer.document, indent=2) + "\n",
+        "sarif": lambda: json.dumps(to_sarif(report, rules(), version("paisoar")), indent=2) + "\n",
+        "junit": lambda: to_junit(report, rules()),
+        "table": lambda: _table_text(answer),
+    }
+    if out is not None:
+        try:
+            out.write_text(texts[format_](), encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", file=out) from error
+        return answer
+    if format_ in ("sarif", "junit"):
+        text = texts[format_]()
+        return Answer(
+            answer.document,
+            lambda console: _write(console, text),
+            good=answer.good,
+            exit_code=answer.exit_code,
+        )
+    return answer
+
+
+def _write(console: Console, text: str) -> None:
+    console.file.write(text)
+
+
+def _table_text(answer: Answer) -> str:
+    text = io.StringIO()
+    answer.show(Console(highlight=False, width=160, file=text))
+    return text.getvalue()
+
+
+def show_report(
+    out: Console,
+    report: AuditReport,
+    failed: Mapping[str, PaisoarError],
+    unread: Mapping[str, str] | None = None,
+) -> None:
     """Findings as a table, then what was skipped and who did not answer."""
     if report.findings:
         table = Table("rule", "severity", "device", "port", "what is wrong", show_lines=True)
@@ -96,11 +258,12 @@ def show_report(out: Console, report: AuditReport, failed: dict[str, PaisoarErro
         out.print(table)
     for line in skip_lines(report):
         out.print(line, markup=False)
-    for name, error in failed.items():
-        out.print(f"not answered: {name}: {error.message}", markup=False)
+    answers = {name: error.message for name, error in failed.items()} | dict(unread or {})
+    for name, message in answers.items():
+        out.print(f"not answered: {name}: {message}", markup=False)
     out.print(
         f"{len(report.devices)} devices read, {len(report.findings)} findings, "
-        f"{len(report.skipped)} skipped, {len(failed)} unreachable."
+        f"{len(report.skipped)} skipped, {len(answers)} unreachable."
     )
     if report.paths:
         paths = report.paths

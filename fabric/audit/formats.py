@@ -1,0 +1,132 @@
+"""An audit's report in the formats of other programs: SARIF 2.1.0 and JUnit XML.
+
+Sources: OASIS, Static Analysis Results Interchange Format 2.1.0; the JUnit schema
+of Jenkins' xunit plugin.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+from fabric.audit.findings import AuditReport, Finding, Skip
+from fabric.audit.rule import Rule
+
+SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def to_sarif(report: AuditReport, rules: Sequence[Rule], version: str) -> dict[str, Any]:
+    """A SARIF log of one run: rules, results, and skips as notifications.
+
+    A device stands for the artifact, a port for the logical location in it.
+    """
+    index = {rule.id: number for number, rule in enumerate(rules)}
+    return {
+        "$schema": SARIF_SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "paisoar",
+                        "version": version,
+                        "rules": [_sarif_rule(rule) for rule in rules],
+                    }
+                },
+                "results": [_sarif_result(finding, index) for finding in report.findings],
+                "invocations": [
+                    {
+                        "executionSuccessful": True,
+                        "toolExecutionNotifications": [_sarif_skip(s) for s in report.skipped],
+                    }
+                ],
+                "properties": {"paths": report.paths.to_json() if report.paths else None},
+            }
+        ],
+    }
+
+
+def _sarif_rule(rule: Rule) -> dict[str, Any]:
+    return {
+        "id": rule.id,
+        "shortDescription": {"text": rule.what},
+        "fullDescription": {"text": rule.cost},
+        "help": {"text": f"See: {rule.see}\nMend: {rule.mend}"},
+        "defaultConfiguration": {"level": rule.severity},
+        "properties": {"checks": list(rule.checks), "source": rule.source},
+    }
+
+
+def _sarif_result(finding: Finding, index: dict[str, int]) -> dict[str, Any]:
+    ports = [port for port in finding.port.split(", ") if port]
+    places = [f"{finding.device}:{port}" for port in ports] or [finding.device]
+    mark = "\n".join((finding.rule, finding.device, finding.port))
+    return {
+        "ruleId": finding.rule,
+        "ruleIndex": index[finding.rule],
+        "level": finding.severity,
+        "message": {"text": finding.message},
+        "locations": [
+            {
+                "physicalLocation": {"artifactLocation": {"uri": quote(finding.device)}},
+                "logicalLocations": [
+                    {"fullyQualifiedName": place, "kind": "resource"} for place in places
+                ],
+            }
+        ],
+        "partialFingerprints": {"paisoar/v1": hashlib.sha256(mark.encode()).hexdigest()},
+        "properties": {"evidence": list(finding.evidence), "fix": list(finding.fix)},
+    }
+
+
+def _sarif_skip(skip: Skip) -> dict[str, Any]:
+    where = f"{skip.device}: " if skip.device else ""
+    return {
+        "level": "note",
+        "message": {"text": f"skipped: {where}{skip.reason}"},
+        "associatedRule": {"id": skip.rule},
+    }
+
+
+def to_junit(report: AuditReport, rules: Sequence[Rule]) -> str:
+    """JUnit XML: a suite a rule; a case a finding or skip, or one that passed."""
+    root = ET.Element("testsuites", name="paisoar audit")
+    for rule in rules:
+        findings = [finding for finding in report.findings if finding.rule == rule.id]
+        skips = [skip for skip in report.skipped if skip.rule == rule.id]
+        suite = ET.SubElement(
+            root,
+            "testsuite",
+            name=f"audit.{rule.id}",
+            tests=str(max(1, len(findings) + len(skips))),
+            failures=str(len(findings)),
+            errors="0",
+            skipped=str(len(skips)),
+            time="0",
+        )
+        for finding in findings:
+            name = f"{finding.device} {finding.port}".strip()
+            case = _case(suite, rule, name)
+            failure = ET.SubElement(
+                case, "failure", type=finding.severity, message=_xml(finding.message)
+            )
+            failure.text = _xml("\n".join((*finding.evidence, *(f"> {f}" for f in finding.fix))))
+        for skip in skips:
+            case = _case(suite, rule, skip.device or "all devices")
+            ET.SubElement(case, "skipped", message=_xml(skip.reason))
+        if not findings and not skips:
+            _case(suite, rule, f"{len(report.devices)} devices")
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _case(suite: ET.Element, rule: Rule, name: str) -> ET.Element:
+    return ET.SubElement(suite, "testcase", classname=f"audit.{rule.id}", name=_xml(name), time="0")
+
+
+def _xml(text: str) -> str:
+    """Without the control characters that XML 1.0 has no way to write."""
+    return "".join(c for c in text if c >= " " or c in "\t\n\r")

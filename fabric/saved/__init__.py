@@ -1,0 +1,1 @@
+"""Fabrics from saved outputs: a folder a device, a file a command."""

@@ -1,0 +1,440 @@
+"""What a fabric is meant to do, by what most of it does.
+
+Field by field, every port has one vote. Where what most do makes no sense (no PFC
+anywhere, Kmin above Kmax, CNPs in a paused priority), what ``paisoar init`` writes
+takes its place: then most ports are wrong, and are found to be. Each value says how
+many voted for it, or that it is assumed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from fabric.intent import ROCE_HEADER_BYTES, DcqcnIntent, Intent
+from fabric.qos import DSCP_COUNT, Dcqcn, DeviceQos, Nic, PortQos, Watchdog
+from fabric.topology import Link, PortRef
+from fabric.units import format_speed
+
+Value = TypeVar("Value")
+
+ROCE_PRIORITY, ROCE_DSCP, CNP_PRIORITY, CNP_DSCP = 3, 26, 6, 48
+# The starter's thresholds in bytes for each Gbit/s of the port.
+KMIN, KMAX, XOFF, PMAX_PERCENT = 4_000, 16_000, 6_000, 20
+XON_BELOW = 10_000
+_ECT = 0b10
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """One value and how it came about: ``votes`` of ``of`` ports, or assumed."""
+
+    key: str
+    value: str
+    votes: int
+    of: int
+
+    @property
+    def assumed(self) -> bool:
+        """Nobody's vote: the starter's value."""
+        return self.votes == 0
+
+    def __str__(self) -> str:
+        if self.assumed:
+            return f"{self.key} = {self.value} (assumed: what most ports do makes no sense)"
+        return f"{self.key} = {self.value} ({self.votes} of {self.of})"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return dataclasses.asdict(self) | {"assumed": self.assumed}
+
+
+@dataclass(frozen=True, slots=True)
+class Voter:
+    """One port that has a vote."""
+
+    device: str
+    system: str
+    kind: str
+    speed_bps: int
+    port: PortQos
+
+
+def voters(
+    states: Mapping[str, DeviceQos], speed_bps: Callable[[PortRef], int | None]
+) -> list[Voter]:
+    """The ports in use: those whose speed is known, because they have a cable."""
+    found = []
+    for name, state in states.items():
+        for port in state.ports:
+            speed = speed_bps(PortRef(name, port.name))
+            if speed:
+                found.append(Voter(name, state.os, state.kind, speed, port))
+    return found
+
+
+class Inference:
+    """Infers an intent; ``said`` is every value with its votes."""
+
+    def __init__(self, states: Mapping[str, DeviceQos], ports: list[Voter]) -> None:
+        self._states = states
+        self._ports = ports
+        self._switches = [voter for voter in ports if voter.kind == "switch"]
+        self._nics: list[Nic] = [v.port.nic for v in ports if v.port.nic is not None]
+        self.said: list[Inferred] = []
+
+    def _vote(
+        self,
+        key: str,
+        values: Iterable[Value],
+        assumed: Value,
+        valid: Callable[[Value], bool] = lambda _: True,
+        text: Callable[[Value], str] = str,
+    ) -> Value:
+        """The most frequent value where it is valid, or else the assumed one."""
+        count = Counter(values)
+        value, votes = count.most_common(1)[0] if count else (assumed, 0)
+        if not votes or not valid(value):
+            value, votes = assumed, 0
+        self.said.append(Inferred(key, text(value), votes, sum(count.values())))
+        return value
+
+    def intent(self) -> Intent:
+        """The intent; valid whatever the ports do."""
+        lossless = self._vote(
+            "lossless priorities",
+            (v.port.pfc_priorities for v in self._ports),
+            (ROCE_PRIORITY,),
+            lambda value: 0 < len(value) < 4,
+            _list,
+        )
+        mapping = self._mapping()
+        roce = self._roce(lossless, mapping)
+        default = self._default(roce, lossless, mapping)
+        cnp_dscp = self._vote(
+            "CNP DSCP",
+            (nic.dcqcn.cnp_dscp for nic in self._nics if nic.dcqcn is not None),
+            CNP_DSCP,
+            lambda dscp: mapping[dscp] not in lossless,
+        )
+        cnp = self._cnp(roce, default, lossless, mapping, cnp_dscp)
+        tos = self._vote(
+            "RoCE TOS byte",
+            (t for n in self._nics for t in (n.rdma_cm_tos, n.verbs_traffic_class) if t),
+            self._tos_of(roce, mapping),
+            lambda byte: mapping[byte >> 2] == roce and byte >> 2 != cnp_dscp,
+        )
+        dscps = [tos >> 2]
+        dscps += [
+            d for d in range(DSCP_COUNT) if mapping[d] == roce and d not in (*dscps, cnp_dscp)
+        ]
+        cnps = [cnp_dscp]
+        cnps += [d for d in range(DSCP_COUNT) if mapping[d] == cnp and d not in (*dscps, cnp_dscp)]
+        share = self._share(roce)
+        return Intent.model_validate(
+            {
+                "mtu": self._mtu(),
+                "classes": {
+                    "roce": {
+                        "role": "roce",
+                        "dscp": dscps,
+                        "priority": roce,
+                        "lossless": True,
+                        "scheduler": {"mode": "ets", "percent": share},
+                    },
+                    "cnp": {
+                        "role": "cnp",
+                        "dscp": cnps,
+                        "priority": cnp,
+                        "scheduler": {"mode": "strict"},
+                    },
+                    "default": {
+                        "role": "default",
+                        "priority": default,
+                        "scheduler": {"mode": "ets", "percent": 100 - share},
+                    },
+                },
+                "profiles": self._profiles(roce),
+                "watchdog": self._watchdog(),
+                "dcqcn": self._dcqcn(roce).model_dump(),
+                "host": {
+                    "mark_ect": tos & 0b11 != 0,
+                    "receive_buffer": f"{self._receive_buffer(roce)}B",
+                },
+            }
+        )
+
+    def _mapping(self) -> tuple[int, ...]:
+        """Priority of each DSCP on most switch ports, of most NICs where there is no switch."""
+        maps = [v.port.dscp_to_priority for v in self._switches if v.port.trust == "dscp"]
+        maps = maps or [v.port.dscp_to_priority for v in self._ports if v.port.trust == "dscp"]
+        count = Counter(maps)
+        if not count:
+            return tuple(
+                {ROCE_DSCP: ROCE_PRIORITY, CNP_DSCP: CNP_PRIORITY}.get(d, 0)
+                for d in range(DSCP_COUNT)
+            )
+        return count.most_common(1)[0][0]
+
+    def _roce(self, lossless: tuple[int, ...], mapping: tuple[int, ...]) -> int:
+        """The lossless priority in which RDMA travels: its TOS, then ECN, tells."""
+        votes: Counter[int] = Counter()
+        for nic in self._nics:
+            for byte in (nic.rdma_cm_tos, nic.verbs_traffic_class):
+                if byte is not None and mapping[byte >> 2] in lossless:
+                    votes[mapping[byte >> 2]] += 1
+        for voter in self._switches:
+            for queue in voter.port.queues:
+                if queue.ecn is not None and queue.traffic_class in lossless:
+                    votes[queue.traffic_class] += 1
+        return self._vote("RoCE priority", votes.elements(), min(lossless))
+
+    def _default(self, roce: int, lossless: tuple[int, ...], mapping: tuple[int, ...]) -> int:
+        usual = Counter(p for p in mapping if p not in lossless).most_common(1)
+        return usual[0][0] if usual else next(p for p in range(8) if p != roce)
+
+    def _cnp(
+        self,
+        roce: int,
+        default: int,
+        lossless: tuple[int, ...],
+        mapping: tuple[int, ...],
+        dscp: int,
+    ) -> int:
+        """Where most switches put CNPs, unless that is RoCE's or everybody's class."""
+        taken = {roce, default, *lossless}
+        strict = (
+            queue.traffic_class
+            for voter in self._switches
+            for queue in voter.port.queues
+            if queue.scheduler.mode == "strict" and queue.traffic_class not in taken
+        )
+        spare = next(p for p in (CNP_PRIORITY, 7, 5, 4, 2, 1, 0) if p not in taken)
+        if mapping[dscp] not in taken:
+            return self._vote("CNP priority", [mapping[dscp]] * len(self._switches), spare)
+        return self._vote("CNP priority", strict, spare)
+
+    @staticmethod
+    def _tos_of(roce: int, mapping: tuple[int, ...]) -> int:
+        dscp = ROCE_DSCP if mapping[ROCE_DSCP] == roce else None
+        if dscp is None:
+            dscp = next((d for d in range(DSCP_COUNT) if mapping[d] == roce), ROCE_DSCP)
+        return dscp << 2 | _ECT
+
+    def _share(self, roce: int) -> int:
+        percents = (
+            queue.scheduler.percent
+            for voter in self._ports
+            if (queue := voter.port.queue(roce)) is not None
+        )
+        return self._vote("RoCE share", percents, 50, lambda p: 0 < p < 100, lambda p: f"{p} %")
+
+    def _mtu(self) -> dict[str, int]:
+        least = 1500
+        host = self._vote(
+            "host MTU",
+            (v.port.mtu_bytes for v in self._ports if v.kind == "host" and v.port.mtu_bytes),
+            9000,
+            lambda mtu: 4096 + ROCE_HEADER_BYTES <= mtu <= 9216,
+        )
+        switch = self._vote(
+            "switch MTU",
+            (min(v.port.mtu_bytes, 9216) for v in self._switches),
+            9216,
+            lambda mtu: max(least, host) <= mtu,
+        )
+        return {"switch_port": switch, "host": host, "roce": 4096}
+
+    def _profiles(self, roce: int) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = {}
+        speeds = sorted({voter.speed_bps for voter in self._ports}) or [25 * 10**9]
+        for speed_bps in speeds:
+            name, gbps = format_speed(speed_bps), max(speed_bps // 10**9, 1)
+            ports = [v.port for v in self._switches if v.speed_bps == speed_bps]
+            start = (KMIN * gbps, KMAX * gbps, PMAX_PERCENT)
+            kmin, kmax, pmax = self._vote(
+                f"ECN of {name} ports",
+                (
+                    (q.ecn.kmin_bytes, q.ecn.kmax_bytes, q.ecn.pmax_percent)
+                    for p in ports
+                    if (q := p.queue(roce)) is not None and q.ecn is not None
+                ),
+                start,
+                lambda ecn: 0 < ecn[0] < ecn[1] and ecn[2] > 0,
+                lambda ecn: f"{ecn[0]} to {ecn[1]} B, {ecn[2]} %",
+            )
+            start_xoff = max(XOFF * gbps, kmin + kmin // 2)
+            buffers = (b for p in ports if (b := p.ingress_buffer(roce)) is not None)
+            xoff, xon = self._vote(
+                f"XOFF and XON of {name} ports",
+                ((b.xoff_bytes, b.xon_bytes) for b in buffers if b.alpha is None),
+                (start_xoff, start_xoff - min(XON_BELOW, start_xoff // 2)),
+                lambda pair, low=kmin: 0 < pair[1] <= pair[0] and low < pair[0],  # type: ignore[misc]
+                lambda pair: f"{pair[0]} and {pair[1]} B",
+            )
+            found[name] = {
+                "kmin": f"{kmin}B",
+                "kmax": f"{kmax}B",
+                "pmax_percent": pmax,
+                "xoff": f"{xoff}B",
+                # An intent wants XON below XOFF; equal ones are put back port by port.
+                "xon": f"{min(xon, xoff - 1)}B",
+            }
+        return found
+
+    def _watchdog(self) -> dict[str, Any]:
+        start = Watchdog(200, 400, "drop")
+        got = self._vote(
+            "watchdog",
+            (v.port.watchdog for v in self._switches if v.port.watchdog is not None),
+            start,
+            sensible_watchdog,
+            lambda w: f"{w.action} after {w.detect_ms or 'default'} ms",
+        )
+        detect = min(max(got.detect_ms or 200, 100), 5000)
+        restore = min(max(got.restore_ms or 400, 100), 60000)
+        return {"action": got.action, "detect_ms": detect, "restore_ms": restore}
+
+    def _dcqcn(self, roce: int) -> DcqcnIntent:
+        start = DcqcnIntent()
+
+        def right(found: Dcqcn) -> bool:
+            return roce in found.np_priorities and roce in found.rp_priorities
+
+        names = DcqcnIntent.model_fields
+        assumed = start.for_priority(roce, CNP_DSCP, CNP_PRIORITY)
+        got = self._vote(
+            "DCQCN",
+            (nic.dcqcn for nic in self._nics if nic.dcqcn is not None),
+            assumed,
+            right,
+            lambda d: f"CNPs every {d.min_time_between_cnps_us} us, AI {d.ai_rate_mbps} Mb/s",
+        )
+        try:
+            return DcqcnIntent(**{name: getattr(got, name) for name in names})
+        except ValidationError:
+            return start
+
+    def _receive_buffer(self, roce: int) -> int:
+        sizes = (
+            buffer.size_bytes
+            for voter in self._ports
+            if voter.kind == "host" and (buffer := voter.port.ingress_buffer(roce)) is not None
+        )
+        return self._vote("host receive buffer", sizes, 156096, lambda size: size > 0)
+
+
+def _mapped(mapping: tuple[int, ...], priority: int) -> list[int]:
+    return [dscp for dscp in range(DSCP_COUNT) if mapping[dscp] == priority]
+
+
+def sensible_watchdog(watchdog: Watchdog) -> bool:
+    """Whether it waits long enough not to act on ordinary congestion."""
+    return watchdog.detect_ms is None or 100 <= watchdog.detect_ms <= 5000
+
+
+def _list(values: tuple[int, ...]) -> str:
+    return ", ".join(map(str, values)) or "none"
+
+
+class Customs:
+    """What most ports of one system, kind and speed do beside what an intent can say."""
+
+    def __init__(self, ports: list[Voter]) -> None:
+        groups: dict[tuple[str, str, int], list[PortQos]] = defaultdict(list)
+        for voter in ports:
+            groups[voter.kind, voter.system, voter.speed_bps].append(voter.port)
+        self._groups = groups
+        self._usual: dict[tuple[str, str, int, str], Any] = {}
+
+    def usual(self, key: tuple[str, str, int], name: str) -> Any:  # noqa: ANN401 - any field's
+        """The most frequent value of a field in a group; None without ports."""
+        at = (*key, name)
+        if at not in self._usual:
+            count = Counter(getattr(port, name) for port in self._groups.get(key, ()))
+            self._usual[at] = count.most_common(1)[0][0] if count else None
+        return self._usual[at]
+
+    def adapt(
+        self, intended: PortQos, live: PortQos | None, link: Link, kind: str, system: str
+    ) -> PortQos:
+        """The intended port with the group's customs, where these do no harm.
+
+        Classes beside RoCE's, CNPs' and the default; shares that add up; static
+        buffers with enough headroom; the vendor's own watchdog. A host that nobody
+        sets up at boot with our unit may be set up by another: that is not judged.
+        """
+        key = (kind, system, link.speed_bps)
+        changes: dict[str, Any] = {
+            "dscp_to_priority": self._map(intended, key),
+            "queues": self._queues(intended, key),
+            "ingress_buffers": self._buffers(intended, key),
+        }
+        watchdog = self.usual(key, "watchdog")
+        if intended.watchdog is not None and watchdog is not None and sensible_watchdog(watchdog):
+            changes["watchdog"] = watchdog
+        mtus = self.usual(key, "class_mtu_bytes")
+        if mtus is not None:
+            # A class that the port carries no RoCE in may be shorter.
+            paused = intended.pfc_priorities
+            changes["class_mtu_bytes"] = tuple(
+                want if priority in paused else max(got, 1500)
+                for priority, (want, got) in enumerate(
+                    zip(intended.class_mtu_bytes, mtus, strict=True)
+                )
+            )
+        if intended.nic is not None and live is not None and live.nic is not None:
+            changes["nic"] = dataclasses.replace(intended.nic, persistent=live.nic.persistent)
+        return dataclasses.replace(intended, **changes)
+
+    def _map(self, intended: PortQos, key: tuple[str, str, int]) -> tuple[int, ...]:
+        """Other classes' DSCPs as most ports have them, unless that is a paused priority."""
+        usual = self.usual(key, "dscp_to_priority")
+        if usual is None or self.usual(key, "trust") != "dscp":
+            return intended.dscp_to_priority
+        own = {intended.dscp_to_priority[dscp] for dscp in range(DSCP_COUNT)}
+        usual_default = Counter(intended.dscp_to_priority).most_common(1)[0][0]
+        special = own - {usual_default}
+        return tuple(
+            got if want not in special and got not in special else want
+            for want, got in zip(intended.dscp_to_priority, usual, strict=True)
+        )
+
+    def _queues(self, intended: PortQos, key: tuple[str, str, int]) -> Any:  # noqa: ANN401
+        usual = self.usual(key, "queues")
+        if not usual:
+            return intended.queues
+        schedulers = {queue.traffic_class: queue.scheduler for queue in usual}
+        shares = sum(s.percent for s in schedulers.values() if s.mode == "ets")
+        strict = {queue.traffic_class for queue in usual if queue.scheduler.mode == "strict"}
+        wanted = {q.traffic_class for q in intended.queues if q.scheduler.mode == "strict"}
+        roce = schedulers.get(intended.pfc_priorities[0]) if intended.pfc_priorities else None
+        if strict != wanted or shares != 100 or roce is None or not roce.percent:
+            return intended.queues
+        return tuple(
+            dataclasses.replace(
+                queue, scheduler=schedulers.get(queue.traffic_class, queue.scheduler)
+            )
+            for queue in intended.queues
+        )
+
+    def _buffers(self, intended: PortQos, key: tuple[str, str, int]) -> Any:  # noqa: ANN401
+        usual = self.usual(key, "ingress_buffers")
+        if usual is None:
+            return intended.ingress_buffers
+        if not usual:
+            return ()
+        wanted = {buffer.priority: buffer for buffer in intended.ingress_buffers}
+        if {buffer.priority for buffer in usual} != set(wanted):
+            return intended.ingress_buffers
+        for buffer in usual:
+            need = wanted[buffer.priority].size_bytes - wanted[buffer.priority].xoff_bytes
+            enough = buffer.size_bytes - buffer.xoff_bytes >= need
+            if not enough or buffer.xon_bytes > buffer.xoff_bytes:
+                return intended.ingress_buffers
+        return usual

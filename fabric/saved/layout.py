@@ -1,0 +1,248 @@
+"""How saved outputs lie on disk, and reading them however they were saved.
+
+One folder a device, named as the device; one file a command, named as the
+command, with every character that is no letter, digit, point, underscore or dash
+replaced by an underscore, and ``.txt`` behind it. ``cables.csv`` and ``devices.csv``
+lie beside the folders; both may be absent.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fabric.errors import InputError
+from fabric.planfile import write_private
+from fabric.site import Site
+from fabric.topology import PortRef
+from fabric.units import format_speed, parse_speed_bps
+
+SUFFIX = ".txt"
+CABLES, DEVICES = "cables.csv", "devices.csv"
+MAX_NAME = 200
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[()][A-Z0-9]|[\x00\x07]")
+_PAGER = re.compile(
+    r"[ \t]*-{2,} ?\(?more[^\n\r\x08-]*-*(?:\(\d+%\)-*)?[\r\x08 \t]*", re.IGNORECASE
+)
+_PROMPT = re.compile(r"[\w.@:~()/-]+[#>$%] ?")
+
+
+@dataclass(frozen=True, slots=True)
+class CableRow:
+    """One line of ``cables.csv``; what it leaves empty is None."""
+
+    a: PortRef
+    b: PortRef
+    speed_bps: int | None = None
+    length_m: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRow:
+    """One line of ``devices.csv``; what it leaves empty is empty."""
+
+    device: str
+    kind: str = ""
+    os: str = ""
+    model: str = ""
+    role: str = ""
+    buffer: str = ""
+    address: str = ""
+
+
+@dataclass(frozen=True)
+class SavedFolder:
+    """All files of a folder: by device, by file name. ``notes`` say what was odd."""
+
+    path: Path
+    files: dict[str, dict[str, str]]
+    cables: tuple[CableRow, ...] | None
+    devices: dict[str, DeviceRow]
+    notes: tuple[str, ...] = field(default=())
+
+
+def file_name(command: str) -> str:
+    """The file that holds this command's output.
+
+    A name that no file system takes is cut, and made unique by a digest.
+    """
+    name = _UNSAFE.sub("_", command)
+    if len(name) > MAX_NAME:
+        name = f"{name[:MAX_NAME]}-{hashlib.sha256(command.encode()).hexdigest()[:8]}"
+    return name + SUFFIX
+
+
+def save_outputs(folder: Path, outputs: Mapping[str, Mapping[str, str]]) -> None:
+    """Write outputs by device and command; readable by their owner only.
+
+    InputError where the folder cannot be written.
+    """
+    try:
+        for device, by_command in outputs.items():
+            (folder / device).mkdir(parents=True, exist_ok=True)
+            for command, text in by_command.items():
+                write_private(folder / device / file_name(command), text)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", file=folder) from error
+
+
+def save_site(folder: Path, site: Site) -> None:
+    """Write ``cables.csv`` and ``devices.csv`` of a site beside its outputs."""
+    cables = ["a,b,speed,length_m"]
+    cables += [
+        f"{link.a},{link.b},{format_speed(link.speed_bps)},{link.length_m:g}"
+        for link in site.topology.links
+    ]
+    devices = ["device,kind,os,model,role"]
+    for name, spec in site.devices.items():
+        if spec.kind == "switch":
+            devices.append(f"{name},switch,{spec.os},{spec.model},{spec.role}")
+        else:
+            devices.append(f"{name},host,linux,,")
+    for file, lines in ((CABLES, cables), (DEVICES, devices)):
+        write_private(folder / file, "".join(f"{line}\n" for line in lines))
+
+
+def load_folder(path: Path) -> SavedFolder:
+    """Read every device's folder. InputError where there is none, or a CSV is wrong."""
+    try:
+        entries = sorted(os.scandir(path), key=lambda entry: entry.name)
+    except OSError as error:
+        raise InputError(
+            f"cannot be read: {error.strerror}",
+            file=path,
+            advice="One folder a device, one file a command: see docs/audit.md.",
+        ) from error
+    files: dict[str, dict[str, str]] = {}
+    notes: list[str] = []
+    for entry in entries:
+        if entry.is_dir():
+            if not entry.name.startswith("."):
+                files[entry.name] = _files(entry.path, notes)
+        elif entry.name not in (CABLES, DEVICES):
+            notes.append(f"{entry.name}: lies in no device's folder; not looked at")
+    if not files:
+        raise InputError(
+            "holds no device's folder",
+            file=path,
+            advice="One folder a device, one file a command: see docs/audit.md.",
+        )
+    cables = _cables(path / CABLES) if (path / CABLES).exists() else None
+    devices = _devices(path / DEVICES) if (path / DEVICES).exists() else {}
+    return SavedFolder(path, files, cables, devices, tuple(notes))
+
+
+def _files(folder: str, notes: list[str]) -> dict[str, str]:
+    found = {}
+    for entry in os.scandir(folder):
+        name = entry.name
+        if name.startswith(".") or not entry.is_file():
+            continue
+        if not name.endswith(SUFFIX):
+            notes.append(f"{Path(folder).name}/{name}: does not end in {SUFFIX}; not looked at")
+            continue
+        try:
+            data = Path(entry.path).read_bytes()
+        except OSError as error:
+            notes.append(f"{Path(folder).name}/{name}: cannot be read: {error.strerror}")
+            continue
+        found[name] = clean(decoded(data))
+    return found
+
+
+def decoded(data: bytes) -> str:
+    """The text of a file: UTF-8, UTF-16 with its mark, or else one byte a character."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", errors="replace")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def clean(text: str) -> str:
+    """The output alone: no carriage returns, colours, pager lines, echo or prompt."""
+    if "\x1b" in text or "\x07" in text or "\x00" in text:
+        text = _ESCAPES.sub("", text)
+    if ("ore" in text and "--" in text) or "MORE" in text:
+        text = _PAGER.sub("", text)
+    if "\r" in text or "\x08" in text:
+        text = re.sub(r"\r+\n", "\n", text).replace("\r", "\n").replace("\x08", "")
+    end = text.rstrip()
+    last = end[end.rfind("\n") + 1 :]
+    if last and len(last) < 64 and _PROMPT.fullmatch(last.strip()):
+        text = end[: len(end) - len(last)]
+    return text
+
+
+def without_echo(command: str, text: str) -> str:
+    """The output without the line on which the command was typed."""
+    first, newline, rest = text.partition("\n")
+    typed = first.strip()
+    if newline and typed.endswith(command):
+        before = typed.removesuffix(command).rstrip()
+        if not before or before[-1] in "#>$%":
+            return rest
+    return text
+
+
+def _rows(path: Path, first: str) -> list[tuple[int, dict[str, str]]]:
+    """Rows of a CSV with their lines; a file without a header has the columns in order."""
+    try:
+        text = decoded(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=path) from error
+    order = {"a": ("a", "b", "speed", "length_m"), "device": ("device", "kind", "os", "model")}
+    reader = csv.reader(io.StringIO(text))
+    columns: tuple[str, ...] = order[first]
+    rows: list[tuple[int, dict[str, str]]] = []
+    for cells in reader:
+        line = reader.line_num
+        values = [cell.strip() for cell in cells]
+        if not any(values) or values[0].startswith("#"):
+            continue
+        if not rows and values[0].lower() in (first, "name"):
+            columns = tuple(first if value.lower() == "name" else value.lower() for value in values)
+            continue
+        rows.append((line, dict(zip(columns, values, strict=False))))
+    return rows
+
+
+def _cables(path: Path) -> tuple[CableRow, ...]:
+    cables = []
+    for line, row in _rows(path, "a"):
+        try:
+            cables.append(
+                CableRow(
+                    PortRef.parse(row.get("a", "")),
+                    PortRef.parse(row.get("b", "")),
+                    parse_speed_bps(row["speed"]) if row.get("speed") else None,
+                    float(row["length_m"]) if row.get("length_m") else None,
+                )
+            )
+        except ValueError as error:
+            raise InputError(
+                str(error),
+                file=path,
+                line=line,
+                advice="A line is a,b,speed,length_m, e.g. leaf1:Ethernet1/1,host1:ens1f0,25G,3.",
+            ) from None
+    return tuple(cables)
+
+
+def _devices(path: Path) -> dict[str, DeviceRow]:
+    known = set(DeviceRow.__dataclass_fields__)
+    devices = {}
+    for line, row in _rows(path, "device"):
+        values = {name: value for name, value in row.items() if name in known}
+        if not values.get("device"):
+            raise InputError("names no device", file=path, line=line)
+        devices[values["device"]] = DeviceRow(**values)
+    return devices

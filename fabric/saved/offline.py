@@ -1,0 +1,337 @@
+"""A fabric from a folder of saved outputs, ready for the audit.
+
+With a ``fabric.yaml`` the folder is judged against it. Without one the devices,
+cables and intent are what the outputs show (``fabric.saved.infer``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from fabric.counters import CounterSnapshot
+from fabric.devices.base import ReadError
+from fabric.devices.registry import expected_qos, module_of, target_of
+from fabric.errors import InputError, PaisoarError
+from fabric.intended import intended_qos
+from fabric.intent import Intent
+from fabric.qos import DeviceQos
+from fabric.saved.identify import Identified, Identifier, outputs_of
+from fabric.saved.infer import Customs, Inference, Inferred, Voter, voters
+from fabric.saved.layout import (
+    CABLES,
+    DeviceRow,
+    SavedFolder,
+    file_name,
+    load_folder,
+)
+from fabric.saved.wiring import UPLINK_SPEED_BPS, Wiring, wire
+from fabric.site import (
+    Cable,
+    DeviceSpec,
+    FabricFile,
+    HostSpec,
+    Management,
+    NicSpec,
+    Site,
+    SwitchSpec,
+)
+from fabric.topology import Link, PortRef, Topology
+from fabric.units import parse_size_bytes
+
+DEFAULT_BUFFER_BYTES = 40 * 10**6
+
+
+@dataclass(frozen=True)
+class SavedFabric:
+    """Everything that an audit needs, and what about the folder is worth saying.
+
+    ``counters`` is None where no device's counters were saved. ``failed`` says for
+    a device why it cannot be judged, ``unknown_files`` names files that no module
+    reads, ``inferred`` the values of an intent that nobody wrote.
+    """
+
+    site: Site
+    states: dict[str, DeviceQos]
+    intended: dict[str, DeviceQos]
+    outputs: dict[str, dict[str, str]]
+    counters: dict[str, CounterSnapshot] | None
+    failed: dict[str, str]
+    unknown_files: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    inferred: tuple[Inferred, ...] = ()
+    assumed: tuple[str, ...] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values: what is worth saying."""
+        return {
+            "unreadable": dict(self.failed),
+            "unknown_files": list(self.unknown_files),
+            "notes": list(self.notes),
+            "inferred": [value.to_json() for value in self.inferred],
+            "assumed": list(self.assumed),
+        }
+
+
+def read_for_site(path: Path, site: Site) -> SavedFabric:
+    """The folder's outputs of the site's devices. InputError where it is no such folder.
+
+    A device of the site without a folder is one that did not answer.
+    """
+    saved = load_folder(path)
+    states: dict[str, DeviceQos] = {}
+    outputs: dict[str, dict[str, str]] = {}
+    failed: dict[str, str] = {}
+    notes = list(saved.notes)
+    for name in site.devices:
+        files = saved.files.get(name)
+        if files is None:
+            failed[name] = "has no folder"
+            continue
+        module, target = module_of(site, name), target_of(site, name)
+        mine = outputs_of(module.read_commands(target), files)
+        try:
+            states[name] = module.read(target, mine)
+            outputs[name] = mine
+        except (ReadError, PaisoarError, ValueError, KeyError, IndexError) as error:
+            failed[name] = str(error) or type(error).__name__
+    notes += [
+        f"{name}: is no device of {site.path}" for name in saved.files if name not in site.devices
+    ]
+    targets = {name: (module_of(site, name), target_of(site, name)) for name in states}
+    counters, unknown = _counters(saved, targets, outputs)
+    intended = {name: expected_qos(site, name) for name in states}
+    return SavedFabric(
+        site, states, intended, outputs, counters, failed, tuple(unknown), tuple(notes)
+    )
+
+
+def read_folder(path: Path) -> SavedFabric:
+    """The fabric that a folder shows by itself. InputError where it is no such folder."""
+    saved = load_folder(path)
+    devices, failed = _identified(saved)
+    states = {name: one.state for name, one in devices.items()}
+    wiring = wire(states, saved.cables)
+    wiring, notes = _known_ends(wiring, states)
+    notes = [*saved.notes, *notes, *wiring.faults]
+    ends = _ends_of(wiring.links)
+    devices = {name: _at_speed(one, ends) for name, one in devices.items()}
+    states = {name: one.state for name, one in devices.items()}
+    loose = _loose(states, wiring.links)
+    speeds = {end: link.speed_bps for link in wiring.links for end in (link.a, link.b)}
+    speeds |= {link.a: link.speed_bps for links in loose.values() for link in links}
+    ports = voters(states, speeds.get)
+    inference = Inference(states, ports)
+    site = make_site(path, saved.devices, devices, wiring.links, inference.intent())
+    intended = _intended(site, states, ports, loose)
+    for links in loose.values():
+        notes += [f"{link.a}: its cable is not known; the port is judged alone" for link in links]
+    outputs = {name: one.outputs for name, one in devices.items()}
+    targets = {name: (one.module, one.target) for name, one in devices.items()}
+    counters, unknown = _counters(saved, targets, outputs)
+    return SavedFabric(
+        site,
+        states,
+        intended,
+        outputs,
+        counters,
+        failed,
+        tuple(unknown),
+        tuple(notes),
+        tuple(inference.said),
+        wiring.assumed,
+    )
+
+
+def limited(saved: SavedFabric, names: list[str] | None) -> SavedFabric:
+    """Of these devices only; InputError names one that was not saved."""
+    if not names:
+        return saved
+    for name in names:
+        if name not in saved.states and name not in saved.failed:
+            raise InputError(
+                f"no device is called {name!r}",
+                key="--device",
+                advice=f"There are: {', '.join([*saved.states, *saved.failed])}.",
+            )
+    return replace(
+        saved,
+        states={name: state for name, state in saved.states.items() if name in names},
+        failed={name: why for name, why in saved.failed.items() if name in names},
+    )
+
+
+def _identified(saved: SavedFolder) -> tuple[dict[str, Identified], dict[str, str]]:
+    identifier = Identifier(saved.devices)
+    devices: dict[str, Identified] = {}
+    failed: dict[str, str] = {}
+    for name, files in saved.files.items():
+        found = identifier.identify(name, files)
+        if isinstance(found, str):
+            failed[name] = found
+        else:
+            devices[name] = found
+    failed |= {name: "has no folder" for name in saved.devices if name not in saved.files}
+    return devices, failed
+
+
+def _known_ends(wiring: Wiring, states: Mapping[str, DeviceQos]) -> tuple[Wiring, list[str]]:
+    """The cables both of whose devices were read; the others are notes."""
+    known, notes = [], []
+    for link in wiring.links:
+        missing = [end for end in (link.a, link.b) if end.device not in states]
+        if missing:
+            notes.append(f"{CABLES}: {link.a} - {link.b}: {missing[0].device} was not read")
+        else:
+            known.append(link)
+    return replace(wiring, links=tuple(known)), notes
+
+
+def _ends_of(links: Sequence[Link]) -> dict[PortRef, Link]:
+    return {end: link for link in links for end in (link.a, link.b)}
+
+
+def _at_speed(one: Identified, ends: Mapping[PortRef, Link]) -> Identified:
+    """A host read anew where its cables are of another speed than was guessed."""
+    if one.state.kind != "host":
+        return one
+    ports = []
+    for port in one.target.ports:
+        link = ends.get(PortRef(one.target.device, port.name))
+        if link is None:
+            ports.append(port)
+        else:
+            ports.append(replace(port, speed_bps=link.speed_bps, cable_m=link.length_m))
+    target = replace(one.target, ports=tuple(ports))
+    speeds = [(a.speed_bps, b.speed_bps) for a, b in zip(one.target.ports, ports, strict=True)]
+    if all(a == b for a, b in speeds):
+        return replace(one, target=target)
+    return replace(one, target=target, state=one.module.read(target, one.outputs))
+
+
+def _loose(states: Mapping[str, DeviceQos], links: Sequence[Link]) -> dict[str, tuple[Link, ...]]:
+    """Ports in use whose cable is not known: up, or pausing; every NIC."""
+    cabled = {end for link in links for end in (link.a, link.b)}
+    loose: dict[str, tuple[Link, ...]] = {}
+    for name, state in states.items():
+        found = []
+        for port in state.ports:
+            here = PortRef(name, port.name)
+            facts = state.facts_of(port.name)
+            used = facts.up if facts.up is not None else bool(port.pfc_priorities)
+            if here in cabled or not (used or state.kind == "host"):
+                continue
+            speed = facts.speed_bps or (UPLINK_SPEED_BPS if state.kind == "switch" else 25 * 10**9)
+            length = float(port.nic.cable_m) if port.nic and port.nic.cable_m else 3.0
+            found.append(Link(here, PortRef("", ""), speed, length))
+        if found:
+            loose[name] = tuple(found)
+    return loose
+
+
+def make_site(
+    path: Path,
+    rows: Mapping[str, DeviceRow],
+    devices: Mapping[str, Identified],
+    links: Sequence[Link],
+    intent: Intent,
+) -> Site:
+    """A site of these devices, cables and intent; what a file would say, without the file."""
+    hosts = [name for name, one in devices.items() if one.state.kind == "host"]
+    ends = _ends_of(links)
+    at_hosts = {
+        end.device
+        for link in links
+        for end, other in ((link.a, link.b), (link.b, link.a))
+        if other.device in set(hosts)
+    }
+    specs: dict[str, DeviceSpec] = {}
+    for name, one in devices.items():
+        row = rows.get(name, DeviceRow(name))
+        management = Management(address=row.address)
+        if one.state.kind == "host":
+            nics = {
+                port.name: NicSpec.model_construct(
+                    family=port.family,
+                    rdma=port.rdma_device,
+                    speed=ends[at].speed_bps
+                    if (at := PortRef(name, port.name)) in ends
+                    else port.speed_bps,
+                    address="",
+                )
+                for port in one.target.ports
+            }
+            specs[name] = HostSpec.model_construct(kind="host", nics=nics, mgmt=management)
+        else:
+            specs[name] = SwitchSpec.model_construct(
+                kind="switch",
+                role="leaf" if row.role == "leaf" or name in at_hosts else "spine",
+                os=one.state.os,
+                model=row.model or one.state.model or "unknown",
+                buffer=parse_size_bytes(row.buffer) if row.buffer else DEFAULT_BUFFER_BYTES,
+                mgmt=management,
+            )
+    document = FabricFile.model_construct(
+        schema_="paisoar/fabric/v1",
+        site="saved",
+        environment="site",
+        max_oversubscription=1.0,
+        intent=intent,
+        devices=specs,
+        cables=[
+            Cable.model_construct(
+                a=str(link.a), b=str(link.b), speed=link.speed_bps, length_m=link.length_m
+            )
+            for link in links
+        ],
+    )
+    switches = tuple(name for name in devices if name not in set(hosts))
+    return Site(path / "fabric.yaml", document, Topology(tuple(hosts), switches, tuple(links)))
+
+
+def _intended(
+    site: Site,
+    states: Mapping[str, DeviceQos],
+    ports: list[Voter],
+    loose: Mapping[str, tuple[Link, ...]],
+) -> dict[str, DeviceQos]:
+    customs = Customs(ports)
+    intended: dict[str, DeviceQos] = {}
+    for name, state in states.items():
+        own = loose.get(name, ())
+        links = {link.a.port: link for link in own}
+        links |= {end.port: site.topology.link_of[end] for end in site.topology.ports_of[name]}
+        wanted = module_of(site, name).normalise(intended_qos(site, name, own))
+        live = {port.name: port for port in state.ports}
+        adapted = tuple(
+            customs.adapt(port, live.get(port.name), links[port.name], state.kind, state.os)
+            for port in wanted.ports
+        )
+        intended[name] = replace(wanted, ports=adapted)
+    return intended
+
+
+def _counters(
+    saved: SavedFolder,
+    targets: Mapping[str, tuple[Any, Any]],
+    outputs: Mapping[str, Mapping[str, str]],
+) -> tuple[dict[str, CounterSnapshot] | None, list[str]]:
+    """Counters where any were saved, and the files that no command is the name of."""
+    snapshots: dict[str, CounterSnapshot] = {}
+    unknown: list[str] = []
+    for name, (module, target) in targets.items():
+        files = saved.files[name]
+        commands = module.counter_commands(target)
+        read = module.read_commands(target)
+        mine = outputs_of(commands, files)
+        extra = [command for command in mine if command not in outputs[name]]
+        if extra:
+            try:
+                snapshots[name] = module.read_counters(target, mine, 0.0)
+            except (ReadError, ValueError, KeyError, IndexError) as error:
+                unknown.append(f"{name}: counters cannot be read: {error}")
+        known = {file_name(command) for command in (*commands, *read)}
+        unknown += [f"{name}/{file}" for file in sorted(set(files) - known)]
+    return snapshots or None, unknown
