@@ -20,6 +20,7 @@ from paisoar.console import DEFAULT_FILE, EXIT_INTERRUPTED, Answer, FileOption, 
 if TYPE_CHECKING:
     from fabric.sim.tune.search import Candidate, Tuning
 
+MIN_DURATION_US = 1000.0
 OBJECTIVES = "goodput up; tail of message times down; queue delay down"
 
 
@@ -147,6 +148,8 @@ def _search(ui: Ui, site: Site, asked: _Asked, where: _Where) -> dict[str, Any]:
     kinds = [word.strip() for word in asked.traffic.split(",")]
     check_traffic(kinds, degree)
     duration_us = microseconds("--duration", asked.duration)
+    if not duration_us >= MIN_DURATION_US:
+        raise InputError(f"--duration {asked.duration}: less than {MIN_DURATION_US:g} us")
     small = represent(site)
     ui.say("loading the simulator")
     warm_up()
@@ -154,7 +157,7 @@ def _search(ui: Ui, site: Site, asked: _Asked, where: _Where) -> dict[str, Any]:
         search = Search(
             site,
             small.site,
-            scenes_of(small.site, kinds, degree),
+            scenes_of(small.site, kinds, degree, duration_us),
             duration_us,
             asked.seed,
             workers,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,10 @@ from fabric.site import Site
 from fabric.topology import PortRef
 
 KINDS = ("incast", "ring", "mix")
-MESSAGE_BYTES = 1_000_000
+# A message is at most so long, and such that a fair share sends several in a simulation.
+MAX_MESSAGE_BYTES = 1_000_000
+_MIN_MESSAGE_BYTES = 16_000
+_MESSAGES = 8
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,9 @@ def check_traffic(kinds: Sequence[str], degree: int) -> None:
         raise InputError(f"--incast {degree}: an incast has two senders or more")
 
 
-def scenes_of(site: Site, kinds: Sequence[str], degree: int) -> tuple[Scene, ...]:
+def scenes_of(
+    site: Site, kinds: Sequence[str], degree: int, duration_us: float
+) -> tuple[Scene, ...]:
     """These kinds of traffic on a small site's NICs.
 
     ``degree`` queue pairs send to one NIC; where the site has fewer other hosts, hosts
@@ -52,7 +58,7 @@ def scenes_of(site: Site, kinds: Sequence[str], degree: int) -> tuple[Scene, ...
     for kind in dict.fromkeys(kinds):
         incast = _incast(ends, dscp, degree) if kind != "ring" else ()
         ring = _ring(ends if kind == "ring" else ends[:-1], dscp) if kind != "incast" else ()
-        flows = (*incast, *ring)
+        flows = _sized(site, (*incast, *ring), duration_us)
         found.append(Scene(kind, flows, _fair(site, flows), len(incast)))
     return tuple(found)
 
@@ -61,8 +67,7 @@ def _incast(ends: Sequence[PortRef], dscp: int, degree: int) -> tuple[Flow, ...]
     others = ends[:-1][:degree]
     more, rest = divmod(degree, len(others))
     return tuple(
-        Flow(end, ends[-1], dscp, message_bytes=MESSAGE_BYTES, qps=more + (number < rest))
-        for number, end in enumerate(others)
+        Flow(end, ends[-1], dscp, qps=more + (number < rest)) for number, end in enumerate(others)
     )
 
 
@@ -70,9 +75,17 @@ def _ring(ends: Sequence[PortRef], dscp: int) -> tuple[Flow, ...]:
     if len(ends) < 2:
         return ()
     following = (*ends[1:], ends[0])
-    return tuple(
-        Flow(a, b, dscp, message_bytes=MESSAGE_BYTES) for a, b in zip(ends, following, strict=True)
-    )
+    return tuple(Flow(a, b, dscp) for a, b in zip(ends, following, strict=True))
+
+
+def _sized(site: Site, flows: Sequence[Flow], duration_us: float) -> tuple[Flow, ...]:
+    """These flows with messages that end soon enough to be counted."""
+    found = []
+    for flow, bps in zip(flows, _fair(site, flows), strict=True):
+        sent_bytes = bps / flow.qps * duration_us / 8e6
+        size = min(MAX_MESSAGE_BYTES, max(_MIN_MESSAGE_BYTES, sent_bytes / _MESSAGES))
+        found.append(dataclasses.replace(flow, message_bytes=int(size) // 1000 * 1000))
+    return tuple(found)
 
 
 def _fair(site: Site, flows: Sequence[Flow]) -> tuple[float, ...]:

@@ -16,7 +16,7 @@ from fabric.sim.cases import total
 from fabric.sim.engine.sender import DATA_HEADER_BYTES
 from fabric.sim.model import RETH_BYTES, roce_mtu
 from fabric.sim.run import jain, prepare
-from fabric.sim.tune.traffic import MESSAGE_BYTES, Scene
+from fabric.sim.tune.traffic import Scene
 from fabric.site import Site
 
 _SAMPLE_US = 10.0
@@ -115,16 +115,16 @@ def _run_scene(trial: Trial, scene: Scene) -> Measures:
     result = simulation.result()
     steady_us = trial.duration_us - warmup_us
     paused = [(us - before.get(port, 0)) / steady_us for port, us in _pauses(result).items()]
-    fair = np.array(scene.fair_bps)
-    share = _payload_share(trial)
+    shares = [_payload_share(trial, flow.message_bytes) for flow in scene.flows]
+    fair = np.array(scene.fair_bps) * np.array(shares)
     incast = result.goodput_bps[: scene.incast]
     qps = np.array([flow.qps for flow in scene.flows[: scene.incast]])
     return Measures(
-        goodput=float(result.goodput_bps.sum() / (fair.sum() * share)),
-        tail=_tail(result, fair * share),
+        goodput=float(result.goodput_bps.sum() / fair.sum()),
+        tail=_tail(result, fair),
         queue_us=_queue_us(site, result),
         jain=jain(incast / qps) if scene.incast else 1.0,
-        incast=float(incast.sum() / (fair[: scene.incast].sum() * share)) if scene.incast else 1.0,
+        incast=float(incast.sum() / fair[: scene.incast].sum()) if scene.incast else 1.0,
         pause=max(paused, default=0.0),
         start_pause_us=float(max(before.values(), default=0)),
         drops=total(result, "rx_discards", "tx_discards"),
@@ -141,12 +141,11 @@ def _pauses(result: SimResult) -> Mapping[tuple[str, str, int | None], int]:
     }
 
 
-def _payload_share(trial: Trial) -> float:
+def _payload_share(trial: Trial, message_bytes: int) -> float:
     """Payload bits in a bit on the wire, of a message's packets."""
-    payload = roce_mtu(trial.site.intent.mtu.host)
-    packets = -(-MESSAGE_BYTES // payload)
+    packets = -(-message_bytes // roce_mtu(trial.site.intent.mtu.host))
     header = DATA_HEADER_BYTES + ETHERNET_OVERHEAD_BYTES
-    return MESSAGE_BYTES / (MESSAGE_BYTES + packets * header + RETH_BYTES)
+    return message_bytes / (message_bytes + packets * header + RETH_BYTES)
 
 
 def _tail(result: SimResult, fair_bps: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:

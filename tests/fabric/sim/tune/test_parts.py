@@ -43,7 +43,7 @@ def test_a_large_site_is_represented_by_few_of_its_devices():
         whole, part = (s.topology.ports_of[leaf] for s in (site, small.site))
         per_port = small.site.switch(leaf).buffer / len(part)
         assert per_port == pytest.approx(site.switch(leaf).buffer / len(whole), rel=1e-6)
-    flows = scenes_of(small.site, ["ring"], 8)[0].flows
+    flows = scenes_of(small.site, ["ring"], 8, 10_000)[0].flows
     prepare(small.site, states_of(small.site), flows, SimOptions(100))
 
 
@@ -125,7 +125,7 @@ def test_a_dynamic_threshold_is_searched_where_switches_have_one(tmp_path):
 
 def test_queue_pairs_make_up_for_hosts_that_are_missing():
     site = star(5)
-    incast, ring, mix = scenes_of(site, ["incast", "ring", "mix"], 10)
+    incast, ring, mix = scenes_of(site, ["incast", "ring", "mix"], 10, 20_000)
     assert [flow.qps for flow in incast.flows] == [3, 3, 2, 2]
     assert sum(incast.fair_bps) == pytest.approx(25e9)
     assert incast.fair_bps[0] == pytest.approx(1.5 * incast.fair_bps[2])
@@ -138,6 +138,15 @@ def test_queue_pairs_make_up_for_hosts_that_are_missing():
     assert mix.fair_bps[4] == pytest.approx(25e9 - mix.fair_bps[0])
 
 
+def test_messages_are_short_enough_to_end_several_times():
+    site = star(5)
+    few, many = (scenes_of(site, ["incast"], degree, 20_000)[0] for degree in (4, 64))
+    assert {flow.message_bytes for flow in few.flows} == {1_000_000}
+    assert {flow.message_bytes for flow in many.flows} == {122_000}
+    result = run_trial(Trial(site, (many,), 20_000, 1))
+    assert result.tail > 1
+
+
 @pytest.mark.parametrize(
     ("kinds", "degree", "words"), [(["storm"], 8, "storm"), (["ring"], 1, "two senders")]
 )
@@ -148,7 +157,7 @@ def test_unknown_traffic_is_refused(kinds, degree, words):
 
 def test_a_trial_measures_what_its_settings_do():
     site = star(9)
-    scenes = scenes_of(site, ["incast"], 8)
+    scenes = scenes_of(site, ["incast"], 8, 10_000)
     today = run_trial(Trial(site, scenes, 10_000, 1))
     assert today.drops == 0
     assert 0.9 < today.incast <= 1.0001

@@ -29,7 +29,7 @@ def late(tmp_path_factory):
 def search(site, budget, jobs=1, seed=1, progress=lambda *_: None):
     small = represent(site).site
     with Workers(jobs=jobs) as workers:
-        scenes = scenes_of(small, ["incast"], 8)
+        scenes = scenes_of(small, ["incast"], 8, 6_000)
         return Search(site, small, scenes, 6_000, seed, workers, progress).run(budget)
 
 
