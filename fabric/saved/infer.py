@@ -46,7 +46,8 @@ class Inferred:
 
     def __str__(self) -> str:
         if self.assumed:
-            return f"{self.key} = {self.value} (assumed: what most ports do makes no sense)"
+            why = "what most ports do makes no sense" if self.of else "no port shows it"
+            return f"{self.key} = {self.value} ({why})"
         return f"{self.key} = {self.value} ({self.votes} of {self.of})"
 
     def to_json(self) -> dict[str, Any]:
@@ -342,6 +343,15 @@ def _list(values: tuple[int, ...]) -> str:
     return ", ".join(map(str, values)) or "none"
 
 
+def _usual_nic(intended: Nic, usual: Nic | None, live: Nic, paused: tuple[int, ...]) -> Nic:
+    """The intended NIC, with CNPs in the lossy priority that most NICs put them into."""
+    dcqcn = intended.dcqcn
+    theirs = usual.dcqcn if usual is not None else None
+    if dcqcn is not None and theirs is not None and theirs.cnp_priority not in paused:
+        dcqcn = dataclasses.replace(dcqcn, cnp_priority=theirs.cnp_priority)
+    return dataclasses.replace(intended, persistent=live.persistent, dcqcn=dcqcn)
+
+
 class Customs:
     """What most ports of one system, kind and speed do beside what an intent can say."""
 
@@ -366,7 +376,8 @@ class Customs:
         """The intended port with the group's customs, where these do no harm.
 
         Classes beside RoCE's, CNPs' and the default; shares that add up; static
-        buffers with enough headroom; the vendor's own watchdog. A host that nobody
+        buffers with enough headroom; the vendor's own watchdog. What a NIC calls its
+        lossy priorities, and how it serves them, is its own affair. A host that nobody
         sets up at boot with our unit may be set up by another: that is not judged.
         """
         key = (kind, system, link.speed_bps)
@@ -388,9 +399,27 @@ class Customs:
                     zip(intended.class_mtu_bytes, mtus, strict=True)
                 )
             )
+        if kind == "host":
+            changes |= self._host(intended, key)
         if intended.nic is not None and live is not None and live.nic is not None:
-            changes["nic"] = dataclasses.replace(intended.nic, persistent=live.nic.persistent)
+            changes["nic"] = _usual_nic(
+                intended.nic, self.usual(key, "nic"), live.nic, intended.pfc_priorities
+            )
         return dataclasses.replace(intended, **changes)
+
+    def _host(self, intended: PortQos, key: tuple[str, str, int]) -> dict[str, Any]:
+        """Classes of most NICs, and lossy priorities of any name."""
+        changes: dict[str, Any] = {
+            name: self.usual(key, name) or getattr(intended, name)
+            for name in ("queues", "priority_to_class")
+        }
+        usual, paused = self.usual(key, "dscp_to_priority"), intended.pfc_priorities
+        if usual is not None and self.usual(key, "trust") == "dscp":
+            changes["dscp_to_priority"] = tuple(
+                want if want in paused or got in paused else got
+                for want, got in zip(intended.dscp_to_priority, usual, strict=True)
+            )
+        return changes
 
     def _map(self, intended: PortQos, key: tuple[str, str, int]) -> tuple[int, ...]:
         """Other classes' DSCPs as most ports have them, unless that is a paused priority."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,8 +14,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fabric.audit import AuditReport
+from fabric.audit import AuditReport, Finding
 from fabric.audit import audit as run_audit
+from fabric.audit.rule import FIX
 from fabric.errors import InputError, PaisoarError
 from fabric.site import Site, load_site
 from paisoar.console import DEFAULT_FILE, Answer, JsonOption, Ui, run
@@ -29,6 +30,7 @@ FORMATS = ("table", "json", "sarif", "junit")
 # Of evidence and fix in the table, and of devices behind one skip; JSON has all.
 MAX_LINES = 6
 MAX_NAMES = 4
+MAX_REASON = 120
 
 FileOption = Annotated[
     Path | None,
@@ -244,17 +246,8 @@ def show_report(
     """Findings as a table, then what was skipped and who did not answer."""
     if report.findings:
         table = Table("rule", "severity", "device", "port", "what is wrong", show_lines=True)
-        for finding in report.findings:
-            shown = (*finding.evidence[: MAX_LINES - 1], *finding.evidence[MAX_LINES - 1 :][-1:])
-            evidence = "".join(f"\n  {line}" for line in shown)
-            fix = "".join(f"\n  > {line}" for line in finding.fix[:MAX_LINES])
-            table.add_row(
-                finding.rule,
-                finding.severity,
-                finding.device,
-                finding.port,
-                escape(finding.message + evidence + fix),
-            )
+        for row in _rows(report):
+            table.add_row(*map(escape, row))
         out.print(table)
     for line in skip_lines(report):
         out.print(line, markup=False)
@@ -272,6 +265,30 @@ def show_report(
         out.print("Mend with: paisoar plan, then paisoar provision; learn: paisoar explain RULE")
 
 
+def _rows(report: AuditReport) -> list[tuple[str, str, str, str, str]]:
+    """Rows of the table: devices with the same fault share one; the first's evidence shows."""
+    same: dict[tuple[str, str, str, str], list[Finding]] = {}
+    for finding in report.findings:
+        key = (finding.rule, finding.severity, finding.port, finding.message)
+        same.setdefault(key, []).append(finding)
+    rows = []
+    for (rule, severity, port, message), findings in same.items():
+        evidence, fix = findings[0].evidence, findings[0].fix
+        lines = [*evidence[: MAX_LINES - 1], *evidence[MAX_LINES - 1 :][-1:]]
+        # That a plan mends it stands below the table, once.
+        lines += [] if fix == FIX else [f"> {line}" for line in fix[:MAX_LINES]]
+        text = "".join(f"\n  {line}" for line in lines)
+        rows.append((rule, severity, _some(f.device for f in findings), port, message + text))
+    return rows
+
+
+def _some(names: Iterable[str]) -> str:
+    """The first few of them, and how many more there are."""
+    every = [name for name in names if name]
+    more = f" and {len(every) - MAX_NAMES} more" if len(every) > MAX_NAMES else ""
+    return ", ".join(every[:MAX_NAMES]) + more
+
+
 def skip_lines(report: AuditReport) -> list[str]:
     """One line for each rule and reason, with the devices that it holds for."""
     devices: dict[tuple[str, str], list[str]] = {}
@@ -279,8 +296,7 @@ def skip_lines(report: AuditReport) -> list[str]:
         devices.setdefault((skip.rule, skip.reason), []).append(skip.device)
     lines = []
     for (rule, reason), names in devices.items():
-        shown = ", ".join(names[:MAX_NAMES])
-        more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-        where = f" on {shown}{more}" if shown else ""
-        lines.append(f"skipped: {rule}{where}: {reason}")
+        where = f" on {shown}" if (shown := _some(names)) else ""
+        short = reason if len(reason) <= MAX_REASON else f"{reason[:MAX_REASON]} ..."
+        lines.append(f"skipped: {rule}{where}: {short}")
     return lines
