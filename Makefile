@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-quick lint clean
+.PHONY: help setup demo test test-quick lint clean bench
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,5 +27,11 @@ test-quick: .venv/.ready ## The everyday part of the tests
 test: lint ## Lint and all tests, the whole line included
 	$(BIN)/pytest -n 2 --dist loadgroup
 
+.venv-peers/.ready: scripts/peers.sh .venv/.ready
+	@scripts/peers.sh
+
+bench: .venv-peers/.ready ## Install the peers and compare allreduce with theirs
+	$(BIN)/paisoar bench allreduce
+
 clean: ## Remove .venv and caches
-	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-peers build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

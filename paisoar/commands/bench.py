@@ -1,4 +1,4 @@
-"""``paisoar bench sim``."""
+"""``paisoar bench sim`` and ``paisoar bench allreduce``."""
 
 from __future__ import annotations
 
@@ -11,11 +11,6 @@ from rich.table import Table
 from paisoar.console import Answer, JsonOption, Ui, run
 
 bench = typer.Typer(no_args_is_help=True, help="Our speed, and our peers' beside it.")
-
-
-@bench.callback()
-def _group() -> None:
-    """Keep ``sim`` a command of its own while it is the only one."""
 
 
 @bench.command("sim")
@@ -31,6 +26,76 @@ def sim(
     a verdict; exit 1 where one fails.
     """
     run(as_json, lambda ui: _fidelity(ui) if fidelity else _speed(ui))
+
+
+@bench.command("allreduce")
+def allreduce(
+    ranks: Annotated[str, typer.Option(help="Numbers of ranks.")] = "2,4",
+    sizes: Annotated[
+        str, typer.Option(help="Sizes, or FROM:TO for every fourfold between.")
+    ] = "4KiB:256MiB",
+    transport: Annotated[str, typer.Option(help="Of ours: shm, tcp.")] = "shm,tcp",
+    against: Annotated[
+        str, typer.Option(help="Peers: openmpi, openmpi-tcp, gloo, tf-ring; none with ''.")
+    ] = "openmpi,openmpi-tcp,gloo,tf-ring",
+    as_json: JsonOption = False,
+) -> None:
+    """Measure our allreduce and peers', in turns, beside what the machine itself can move.
+
+    Installs nothing: `make bench` brings the peers. A ratio above 1 means that
+    ours is faster; `limit` is how near it comes to copying memory (shm) or to
+    plain sockets in both directions (tcp). Medians.
+    """
+    run(as_json, lambda ui: _allreduce(ui, ranks, sizes, transport, against))
+
+
+def _allreduce(ui: Ui, ranks: str, sizes: str, transport: str, against: str) -> Answer:
+    from fabric.errors import InputError
+    from trainer.bench.allreduce import compare, parse_sizes
+
+    def names(text: str) -> list[str]:
+        return [part.strip() for part in text.split(",") if part.strip()]
+
+    try:
+        counts = [int(part) for part in names(ranks)]
+    except ValueError:
+        raise InputError(f"{ranks!r} are no numbers of ranks", key="ranks") from None
+    peers = names(against)
+    with ui.steps("measuring allreduce") as step:
+        result = compare(counts, parse_sizes(sizes), names(transport), peers, on_step=step)
+
+    def show(out: Console) -> None:
+        columns = [*(peer for peer in peers if peer not in result.absent), "limit"]
+        lines = [("transport", "ranks", "size", "latency", "busbw", *columns)]
+        lines += [
+            (
+                row.transport,
+                str(row.ranks),
+                _binary(row.bytes),
+                f"{row.latency_us:,.0f} us",
+                f"{row.busbw_GBps:.2f} GB/s",
+                *(f"{row.ratio[name]:.2f}x" if name in row.ratio else "-" for name in columns),
+            )
+            for row in result.rows
+        ]
+        # Plain columns: a table would cut figures off where the terminal is narrow.
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        for line in lines:
+            cells = (cell.rjust(width) for cell, width in zip(line, widths, strict=True))
+            out.print("  ".join(cells), markup=False, soft_wrap=True)
+        for peer, reason in result.absent.items():
+            out.print(f"{peer} is absent: {reason}", markup=False)
+        out.print("Ratios: how many times as fast as the peer ours is, and its part of the limit.")
+
+    document = {"rows": [row.to_json() for row in result.rows], "absent": result.absent}
+    return Answer(document, show)
+
+
+def _binary(nbytes: int) -> str:
+    for shift, unit in ((20, "MiB"), (10, "KiB")):
+        if nbytes >= 1 << shift and nbytes % (1 << shift) == 0:
+            return f"{nbytes >> shift} {unit}"
+    return f"{nbytes} B"
 
 
 def _speed(ui: Ui) -> Answer:

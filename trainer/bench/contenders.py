@@ -81,10 +81,12 @@ def contender(name: str, ranks: int, rendezvous: tuple[str, int], folder: Path) 
             name, ranks, lambda rank: _ours("ours", name, str(rank), str(ranks), host, port)
         )
     if name == "limit-copy":
-        return _each(name, ranks, lambda rank: _ours("limits", "copy", str(rank)))
+        return _each(name, ranks, lambda rank: _ours("limits", "copy", str(rank), str(ranks)))
     if name == "limit-sockets":
         ports = _free_ports(ranks)
-        return _each(name, ranks, lambda rank: _ours("limits", "sockets", str(rank), *ports))
+        return _each(
+            name, ranks, lambda rank: _ours("limits", "sockets", str(rank), str(ranks), *ports)
+        )
     if name == "tf-ring":
         ports = _free_ports(ranks)
         return _each(name, ranks, lambda rank: _ours("tf_ring", str(rank), *ports))

@@ -45,7 +45,7 @@ class NetworkSettings:
     min_rnr_timer: int = 12
     hop_limit: int = 64
     channels: int = 1
-    segment_bytes: int = 512 << 10
+    segment_bytes: int = 1 << 20
     wire: WireType = "native"
 
     def __post_init__(self) -> None:

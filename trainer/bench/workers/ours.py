@@ -7,7 +7,9 @@ import sys
 from collections.abc import Callable
 from typing import cast
 
-from trainer.bench.worker import serve
+import numpy as np
+
+from trainer.bench.worker import keep_to_a_core, serve
 from trainer.collective.communicator import TransportName, connect
 from trainer.collective.membership import Membership
 
@@ -18,11 +20,17 @@ def main() -> None:
 
     def start() -> Callable[[int], Callable[[], object]]:
         token = os.environ["PAISOAR_BENCH_TOKEN"]
+        keep_to_a_core(int(rank), int(ranks))
         member = Membership((host, int(port)), token, int(rank), int(ranks))
         communicator = connect(member, cast(TransportName, transport))
 
+        buffers: list[np.ndarray] = []
+
         def prepare(nbytes: int) -> Callable[[], object]:
+            while buffers:
+                communicator.release(buffers.pop())
             buffer = communicator.buffer(nbytes // 4)
+            buffers.append(buffer)
             return lambda: communicator.allreduce(buffer)
 
         return prepare
