@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -102,14 +101,19 @@ class _Wanted:
 
 
 def _tune(ui: Ui, file: Path, asked: _Asked, where: _Where, wanted: _Wanted) -> Answer:
+    from fabric.sim.tune.kept import keep, kept_path, read_kept
+
     _check_wanted(wanted)
     site = load_site(file)
-    kept = _kept_path(site, asked)
-    document = None if where.fresh else _read(kept)
+    path = kept_path(site, dataclasses.asdict(asked))
+    document = None if where.fresh else read_kept(path)
     if document is None:
         document = _search(ui, site, asked, where)
         if not document["partial"]:
-            _keep(kept, document)
+            keep(path, document)
+        document["kept"] = False
+    else:
+        document["kept"] = True
     if wanted.plot is not None:
         _draw(wanted.plot, document)
         document["plot"] = str(wanted.plot)
@@ -201,32 +205,6 @@ def _candidate(number: int | None, candidate: Candidate) -> dict[str, Any]:
     return found if number is None else {"number": number, **found}
 
 
-def _kept_path(site: Site, asked: _Asked) -> Path:
-    """Where the answer to this question is kept: under ``.paisoar/`` beside the file."""
-    import hashlib
-    from importlib.metadata import version
-
-    question = json.dumps([site.sha256, dataclasses.asdict(asked), version("paisoar")])
-    name = hashlib.sha256(question.encode()).hexdigest()[:16]
-    return site.state_dir / "tune" / f"{name}.json"
-
-
-def _read(kept: Path) -> dict[str, Any] | None:
-    try:
-        document: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return document
-
-
-def _keep(kept: Path, document: dict[str, Any]) -> None:
-    try:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps(document), encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", file=kept) from error
-
-
 def _draw(path: Path, document: dict[str, Any]) -> None:
     from reports.tuning import Mark, draw_tuning
 
@@ -260,6 +238,8 @@ def _write(site: Site, document: dict[str, Any], wanted: _Wanted) -> str:
 def _show(out: Console, document: dict[str, Any]) -> None:
     if document["partial"]:
         out.print(f"Partial: interrupted after {len(document['tried'])} candidates.", style="bold")
+    if document["kept"]:
+        out.print("The same was searched before; --fresh searches again.")
     limits = document["constraints"]
     out.print(f"Simulated: {document['simulated']}.")
     out.print(f"Traffic: {', '.join(document['traffic'])}; incast of {document['incast']}:1.")

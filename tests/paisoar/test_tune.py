@@ -63,6 +63,7 @@ def test_a_choice_is_written_into_a_copy_that_check_accepts(site, searched, tmp_
     monkeypatch.setattr(Search, "run", never)
     said = json.loads(invoke("-f", site, *SMALL, "--choose", 1, "--write", copy, "--json").stdout)
     assert said["written"] == str(copy)
+    assert (searched["kept"], said["kept"]) == (False, True)
     assert site.read_bytes() == before
     invoke("-f", copy, command="check")
     chosen = searched["choices"][0]["settings"]["intent.profiles.25G.kmax"]

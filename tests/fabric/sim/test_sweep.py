@@ -8,6 +8,7 @@ import time
 import pytest
 
 from fabric.errors import InputError, ToolError
+from fabric.sim import sweep
 from fabric.sim.cases import Case, run_case
 from fabric.sim.sweep import Workers
 from fabric.sim.variants import Variants
@@ -49,6 +50,7 @@ def test_every_point_has_its_outcome_and_one_failure_hides_no_other(jobs):
     assert elsewhere == {jobs > 1}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_a_dask_cluster_takes_the_points():
     from distributed import LocalCluster
@@ -68,7 +70,8 @@ def test_a_dask_cluster_takes_the_points():
     assert there.message_p99_us == here.message_p99_us
 
 
-def test_no_scheduler_is_said():
+def test_no_scheduler_is_said(monkeypatch):
+    monkeypatch.setattr(sweep, "_CONNECT_S", 1)
     with (
         pytest.raises(ToolError, match="tcp://127.0.0.1:1 does not answer"),
         Workers("tcp://127.0.0.1:1"),

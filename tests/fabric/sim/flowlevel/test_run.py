@@ -1,10 +1,10 @@
 """Starts and ends of flows, size, memory, and what the flow level refuses."""
 
 import dataclasses
-import resource
 import time
 
 import numpy as np
+import psutil
 import pytest
 
 from fabric.devices.registry import expected_qos
@@ -69,7 +69,8 @@ def test_a_burst_completes_in_the_time_of_its_bytes():
 
 
 @pytest.mark.parametrize("kind", ["ring", "permutation"])
-def test_16384_hosts_take_less_than_half_a_minute_and_a_gigabyte(kind):
+def test_16384_hosts_take_less_than_half_a_minute_and_what_was_foreseen(kind):
+    before = psutil.Process().memory_info().rss
     started = time.perf_counter()
     shape = shape_for(16_384)
     network, intent = network_of_shape(shape)
@@ -86,9 +87,7 @@ def test_16384_hosts_take_less_than_half_a_minute_and_a_gigabyte(kind):
     assert max(load.load for load in result.ports) < 1.003
     if kind == "ring":
         np.testing.assert_allclose(result.goodput_bps, 25e9 * 2**20 / (2**20 + 256 * 82 + 16))
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < needed_bytes(
-        links_of(shape), len(flows)
-    ) // 1024 + (1 << 20)
+    assert psutil.Process().memory_info().rss - before < needed_bytes(links_of(shape), len(flows))
 
 
 def test_a_clos_without_a_file_is_the_one_that_init_would_write():
