@@ -47,7 +47,8 @@ _pointer = intrinsic(_point)
 
 
 @compiled
-def _words(address: int, count: int, like: np.ndarray) -> np.ndarray:
+def words_at(address: int, count: int, like: np.ndarray) -> np.ndarray:
+    """An array of ``like``'s type over memory at an address."""
     return carray(_pointer(address, like), (count,))  # type: ignore[no-any-return]
 
 
@@ -68,13 +69,13 @@ def meet(
     """
     advance(boards[rank] + ARRIVED, sequence, habits)
     at = DESCRIPTOR + (sequence & 1) * DESCRIPTOR_BYTES
-    mine = _words(boards[rank] + at, 4 + STAMP_WORDS, words)
+    mine = words_at(boards[rank] + at, 4 + STAMP_WORDS, words)
     missing = 0
     for hop in range(1, boards.size):
         peer = (rank + hop) % boards.size
         if not wait_for(boards[peer] + ARRIVED, sequence, habits, timespec):
             return LATE * REASON + peer
-        theirs = _words(boards[peer] + at, 4 + STAMP_WORDS, words)
+        theirs = words_at(boards[peer] + at, 4 + STAMP_WORDS, words)
         for i in range(STAMP_WORDS):
             if mine[4 + i] != theirs[4 + i]:
                 return DIFFERS * REASON + peer
@@ -132,9 +133,9 @@ def reduce_part(
     for a in range(start, stop, step):
         count = min(step, stop - a)
         at = a * itemsize
-        into = _words(bases[rank] + at, count, like)
+        into = words_at(bases[rank] + at, count, like)
         for hop in range(1, n):
-            other = _words(bases[(rank + hop) % n] + at, count, like)
+            other = words_at(bases[(rank + hop) % n] + at, count, like)
             combine_any(into, other, op, form)
         if divisor > 1:
             divide_any(into, divisor, form)
@@ -199,7 +200,7 @@ def allreduce_small(
     n, count, itemsize = boards.size, mine.size, mine.itemsize
     at = SLOT + (sequence & 1) * SLOT_BYTES
     if phase <= ARRIVE:
-        _words(boards[rank] + at, count, mine)[:] = mine
+        words_at(boards[rank] + at, count, mine)[:] = mine
     blocked = meet(boards, tags, words, rank, sequence, habits, timespec)
     if blocked and blocked // REASON != UNMAPPED:
         return blocked
@@ -209,9 +210,9 @@ def allreduce_small(
             break
         into = mine[start:stop]
         begin = at + start * itemsize
-        into[:] = _words(boards[first] + begin, stop - start, mine)
+        into[:] = words_at(boards[first] + begin, stop - start, mine)
         for hop in range(1, n):
-            other = _words(boards[(first + hop) % n] + begin, stop - start, mine)
+            other = words_at(boards[(first + hop) % n] + begin, stop - start, mine)
             combine_any(into, other, op, form)
         if divisor > 1:
             divide_any(into, divisor, form)

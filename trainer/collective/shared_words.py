@@ -30,13 +30,16 @@ SLEEPER = 64
 SPIN_S = 10e-6
 # More than being woken takes, so that two ranks do not put each other to sleep.
 YIELD_NS = 150_000
+# Who is away for longer has let a stranger run; do not do so again for some time.
+CROWDED_NS = 500_000
+_SLEEP_AT_ONCE = 64
 # Sleep at most this long before asking whether the job still lives.
 SLICE_NS = 50_000_000
 _CALIBRATION = 50_000
 
 _long = types.int64
 _syscall = external("syscall", _long, _long, _long, _long, _long, _long, _long)
-_sched_yield = external("sched_yield", types.int32)
+sched_yield = external("sched_yield", types.int32)
 _clock_gettime = external("clock_gettime", types.int32, types.int32, _long)
 _CLOCK_MONOTONIC = 1
 
@@ -77,11 +80,11 @@ def waiting_habits(ranks_here: int) -> np.ndarray:
     """How this rank waits (int64), and room for the kernel's answers.
 
     Spins, nanoseconds of giving the core away, futex number, a timespec of one
-    slice, a timespec for the clock.
+    slice, a timespec for the clock, how often to sleep at once.
     """
     cores = len(os.sched_getaffinity(0))
     spins = _spins_in(SPIN_S) if ranks_here <= cores else 0
-    return np.array([spins, YIELD_NS, futex_number(), 0, SLICE_NS, 0, 0], np.int64)
+    return np.array([spins, YIELD_NS, futex_number(), 0, SLICE_NS, 0, 0, 0], np.int64)
 
 
 def _spins_in(seconds: float) -> int:
@@ -123,9 +126,29 @@ def _spin(address: int, target: int, spins: int) -> bool:
 
 
 @compiled
-def _now_ns(habits: np.ndarray, timespec: int) -> int:
+def now_ns(habits: np.ndarray, timespec: int) -> int:
+    """The monotonic clock; ``timespec`` is the address of ``habits[3:5]``."""
     _clock_gettime(_CLOCK_MONOTONIC, timespec + 16)
     return habits[5] * 1_000_000_000 + habits[6]  # type: ignore[no-any-return]
+
+
+@compiled
+def give_way(began: int, habits: np.ndarray, timespec: int) -> bool:
+    """Let others run for a moment; False when a waiter since ``began`` had better sleep.
+
+    On a crowded core others run for their whole slice. There sleeping is
+    better: who is woken comes before who has run for long.
+    """
+    if habits[7] > 0:
+        habits[7] -= 1
+        return False
+    before = now_ns(habits, timespec)
+    if before - began > habits[1]:
+        return False
+    sched_yield()
+    if now_ns(habits, timespec) - before > CROWDED_NS:
+        habits[7] = _SLEEP_AT_ONCE
+    return True
 
 
 @compiled
@@ -138,9 +161,8 @@ def wait_for(address: int, target: int, habits: np.ndarray, timespec: int) -> bo
         return True
     # Going to sleep at once would make the other wait for our waking up, and
     # sleep in turn; but whoever else wants this core gets it.
-    began = _now_ns(habits, timespec)
-    while _now_ns(habits, timespec) - began < habits[1]:
-        _sched_yield()
+    began = now_ns(habits, timespec)
+    while give_way(began, habits, timespec):
         if reached(address, target):
             return True
     _exchange_word(address + SLEEPER, np.uint32(1))

@@ -20,35 +20,86 @@ import select
 import socket
 import struct
 import time
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
+from trainer.collective.engine import address_of
 from trainer.collective.party import Party
+from trainer.collective.shared_words import waiting_habits
 from trainer.collective.transport import PAGE_BYTES, STAMP_BYTES, Incoming, Patience, Region
+from trainer.collective.transports import tcp_kernels as kernels
 from trainer.collective.wire import PROOF_BYTES, receive_exactly
 
 _HEADER = struct.Struct(f"<Q{STAMP_BYTES}s")
 _OPENING = struct.Struct(f"<I{PROOF_BYTES}s")
 _SLICE_S = 0.05
-# More than being woken takes, so that two ranks do not put each other to sleep.
-_YIELD_S = 150e-6
 _OPENING_WITHIN_S = 2.0
 _CONNECT_S = 30.0
-# sendmsg(2) takes at most IOV_MAX buffers; a few are enough to fill a socket.
-_GATHER = 16
+_CODES = np.empty(0, np.int32)
 
 
 def _hello(sender: int, receiver: int, channel: int, nonce: str) -> bytes:
     return f"tcp ring {sender} to {receiver} by {channel} {nonce}".encode()
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True)
 class _Channel:
     right: socket.socket
     left: socket.socket
-    outgoing: deque[memoryview] = field(default_factory=deque)
+
+
+class _Outgoing:
+    """What is queued for the right neighbour: rows of (address, length) for each channel.
+
+    A queue that has run empty begins again at its first row, which every
+    drain leaves it at; until then it grows.
+    """
+
+    def __init__(self, channels: int) -> None:
+        self.ends = np.zeros((channels, 2), np.int64)
+        self._room(16)
+        # Memory that is still to be sent is kept from being given back.
+        self._kept: list[np.ndarray] = []
+
+    @property
+    def waiting(self) -> np.ndarray:
+        """The channels that have something left to send."""
+        return np.flatnonzero(self.ends[:, 0] != self.ends[:, 1])
+
+    def add(self, channel: int, memory: np.ndarray, stamp: bytes) -> None:
+        """Queue a header and the bytes of ``memory`` (uint8)."""
+        last = int(self.ends[channel, 1])
+        if last + 2 > self.rows.shape[1]:
+            self._grow()
+        header = self._headers[channel, last // 2]
+        _HEADER.pack_into(header.data, 0, memory.size, stamp)
+        self.rows[channel, last] = address_of(header), _HEADER.size
+        self.rows[channel, last + 1] = address_of(memory), memory.size
+        self.ends[channel, 1] = last + 2
+        self._kept.append(memory)
+
+    def forget(self) -> None:
+        """All has been sent."""
+        self._kept.clear()
+
+    def clear(self) -> None:
+        """Nothing of it will be sent."""
+        self.ends[:] = 0
+        self._kept.clear()
+
+    def _room(self, rows: int) -> None:
+        channels = self.ends.shape[0]
+        self.rows = np.zeros((channels, rows, 2), np.int64)
+        self.rows_at = address_of(self.rows)
+        self._headers = np.zeros((channels, rows // 2, _HEADER.size), np.uint8)
+
+    def _grow(self) -> None:
+        rows, headers = self.rows, self._headers
+        self._room(2 * rows.shape[1])
+        self.rows[:, : rows.shape[1]] = rows
+        # Rows still point to the old headers.
+        self._kept.append(headers)
 
 
 class TcpTransport:
@@ -70,8 +121,15 @@ class TcpTransport:
         self._posted = 0
         self._taken = 0
         self._staging = np.empty(0, np.uint8)
-        self._header = bytearray(_HEADER.size)
+        self._header = np.zeros(_HEADER.size, np.uint8)
+        self._length = self._header[:8].view(np.uint64)
+        self._wanted = np.zeros((2, 2), np.int64)
+        self._wanted_at = address_of(self._wanted)
+        self._habits = waiting_habits(party.size)
+        self._timespec = address_of(self._habits) + 3 * 8
+        self._outgoing = _Outgoing(channels)
         self._channels = self._meet(party, host, channels)
+        self._rights = np.array([channel.right.fileno() for channel in self._channels], np.int32)
         for channel in self._channels:
             for sock in (channel.right, channel.left):
                 sock.setblocking(False)
@@ -97,14 +155,10 @@ class TcpTransport:
 
     def post(self, region: Region, start: int, stop: int, stamp: bytes) -> None:
         """See :class:`~trainer.collective.transport.Transport`."""
-        channel = self._channels[self._posted % len(self._channels)]
+        self._outgoing.add(self._posted % len(self._channels), region.memory[start:stop], stamp)
         self._posted += 1
-        channel.outgoing.append(memoryview(_HEADER.pack(stop - start, stamp)))
-        if stop > start:
-            channel.outgoing.append(region.memory[start:stop].data)
         # A broken connection shows in take or drain, which can say who it was.
-        with contextlib.suppress(OSError):
-            _send(channel)
+        self._push()
 
     def take(self, into: np.ndarray | None, nbytes: int, patience: Patience) -> Incoming:
         """See :class:`~trainer.collective.transport.Transport`."""
@@ -119,12 +173,11 @@ class TcpTransport:
                 self._staging = np.empty(nbytes, np.uint8)
             view = self._staging[:nbytes]
         # Header and data in one call; a header that says otherwise ends the job.
-        buffers = [memoryview(self._header)]
-        if nbytes:
-            buffers.append(view.data)
-        self._receive(channel, buffers, patience)
-        length, stamp = _HEADER.unpack(self._header)
-        if length != nbytes:
+        self._wanted[0] = address_of(self._header), _HEADER.size
+        self._wanted[1] = address_of(view), nbytes
+        expected = self._receive(channel.left, nbytes, patience)
+        stamp = self._header[8 : 8 + STAMP_BYTES].tobytes()
+        if not expected:
             return Incoming(np.empty(0 if nbytes else 1, np.uint8), stamp, placed=False)
         return Incoming(view, stamp, placed)
 
@@ -134,63 +187,74 @@ class TcpTransport:
     def drain(self, patience: Patience) -> None:
         """See :class:`~trainer.collective.transport.Transport`; until the kernel has a copy."""
         began = time.monotonic()
-        while waiting := [c.right for c in self._channels if c.outgoing]:
-            if not self._try_send(patience):
-                select.select([], waiting, [], _SLICE_S)
+        while (waiting := self._outgoing.waiting).size:
+            if not self._push(patience):
+                select.select([], [self._channels[i].right for i in waiting], [], _SLICE_S)
                 patience.check((self.rank + 1) % self.size, time.monotonic() - began)
+        self._outgoing.forget()
 
     def close(self) -> None:
         """See :class:`~trainer.collective.transport.Transport`."""
+        self._outgoing.clear()
         for channel in self._channels:
-            channel.outgoing.clear()
             channel.right.close()
             channel.left.close()
 
-    def _receive(self, channel: _Channel, buffers: list[memoryview], patience: Patience) -> None:
-        """Fill the buffers, or only the first one if the header in it speaks of no such data."""
-        left = (self.rank - 1) % self.size
-        expected = sum(len(buffer) for buffer in buffers)
-        wanted = expected - len(buffers[0])
-        began = 0.0
-        while expected:
-            try:
-                count = channel.left.recvmsg_into(buffers)[0]
-            except BlockingIOError:
-                if not self._try_send(patience):
-                    began = began or time.monotonic()
-                    waited_s = time.monotonic() - began
-                    if waited_s < _YIELD_S:
-                        os.sched_yield()
-                    else:
-                        self._sleep(channel.left)
-                        patience.check(left, waited_s)
-                continue
-            except OSError as error:
-                raise patience.lost(left, f"broke its connection ({error.strerror})") from error
-            if not count:
-                raise patience.lost(left, "closed its connection")
-            expected -= count
-            began = 0.0
-            _advance(buffers, count)
-            if expected <= wanted and _HEADER.unpack(self._header)[0] != wanted:
-                return
+    def _receive(self, left: socket.socket, nbytes: int, patience: Patience) -> bool:
+        """Fill what is wanted; False as soon as the header speaks of another length."""
+        peer = (self.rank - 1) % self.size
+        outgoing = self._outgoing
+        began, before = time.monotonic(), nbytes + _HEADER.size
+        while True:
+            outcome = kernels.pump(
+                left.fileno(),
+                self._wanted,
+                self._wanted_at,
+                self._length,
+                nbytes,
+                self._rights,
+                outgoing.rows,
+                outgoing.ends,
+                outgoing.rows_at,
+                _CODES,
+                self._habits,
+                self._timespec,
+            )
+            if outcome == kernels.DONE:
+                return True
+            if outcome == kernels.UNEXPECTED:
+                return False
+            if outcome == kernels.CLOSED:
+                raise patience.lost(peer, "closed its connection")
+            if outcome >= kernels.RIGHT_FAILED:
+                raise self._broken(patience, 1, outcome - kernels.RIGHT_FAILED)
+            if outcome >= kernels.LEFT_FAILED:
+                raise self._broken(patience, -1, outcome - kernels.LEFT_FAILED)
+            missing = int(self._wanted[:, 1].sum())
+            if missing < before:
+                before, began = missing, time.monotonic()
+            self._sleep(left)
+            patience.check(peer, time.monotonic() - began)
 
     def _sleep(self, left: socket.socket) -> None:
         """Until data arrives, or until there is room for what we still have to send."""
         poll = select.poll()
         poll.register(left, select.POLLIN)
-        for channel in self._channels:
-            if channel.outgoing:
-                poll.register(channel.right, select.POLLOUT)
+        for index in self._outgoing.waiting:
+            poll.register(self._channels[index].right, select.POLLOUT)
         poll.poll(_SLICE_S * 1000)
 
-    def _try_send(self, patience: Patience) -> bool:
-        try:
-            # All of them, not only up to the first that takes something.
-            return sum(_send(channel) for channel in self._channels if channel.outgoing) > 0
-        except OSError as error:
-            right = (self.rank + 1) % self.size
-            raise patience.lost(right, f"broke its connection ({error.strerror})") from error
+    def _push(self, patience: Patience | None = None) -> bool:
+        """Give the kernel what it takes; whether it took anything."""
+        outgoing = self._outgoing
+        moved = kernels.push(self._rights, outgoing.rows, outgoing.ends, outgoing.rows_at, _CODES)
+        if moved < 0 and patience is not None:
+            raise self._broken(patience, 1, -moved)
+        return moved > 0
+
+    def _broken(self, patience: Patience, side: int, code: int) -> Exception:
+        peer = (self.rank + side) % self.size
+        return patience.lost(peer, f"broke its connection ({os.strerror(code)})")
 
     def _meet(self, party: Party, host: str, channels: int) -> list[_Channel]:
         left, right = (self.rank - 1) % self.size, (self.rank + 1) % self.size
@@ -237,27 +301,3 @@ class TcpTransport:
             else:
                 sock.close()
         return come
-
-
-def _send(channel: _Channel) -> bool:
-    """Give the kernel what it takes; False if it took nothing."""
-    outgoing = channel.outgoing
-    if not outgoing:
-        return False
-    buffers = [outgoing[i] for i in range(min(_GATHER, len(outgoing)))]
-    try:
-        sent = channel.right.sendmsg(buffers)
-    except BlockingIOError:
-        return False
-    _advance(outgoing, sent)
-    return True
-
-
-def _advance(buffers: deque[memoryview] | list[memoryview], count: int) -> None:
-    """Take ``count`` bytes off the front."""
-    while count:
-        if count < len(buffers[0]):
-            buffers[0] = buffers[0][count:]
-            return
-        count -= len(buffers[0])
-        del buffers[0]

@@ -1,0 +1,133 @@
+"""The loop that moves bytes through sockets, compiled, without the GIL.
+
+Buffers are rows of (address, length), which is the layout of struct iovec, so
+the kernel reads them as they are. Sockets do not block.
+"""
+
+from __future__ import annotations
+
+import errno
+
+import numpy as np
+from numba.core import types
+
+from trainer.collective.direct_kernels import words_at
+from trainer.collective.kernels import compiled, external
+from trainer.collective.shared_words import give_way, now_ns
+
+DONE, IDLE, CLOSED, UNEXPECTED = 0, 1, 2, 3
+# What failed, with errno added.
+LEFT_FAILED, RIGHT_FAILED = 10_000, 20_000
+# writev(2) takes at most IOV_MAX buffers; a few are enough to fill a socket.
+_GATHER = 16
+_AGAIN = errno.EAGAIN
+_ROW_BYTES = 16
+_SPIN_NS = 10_000
+
+_long = types.int64
+_readv = external("readv", _long, types.int32, _long, types.int32)
+_writev = external("writev", _long, types.int32, _long, types.int32)
+_errno_location = external("__errno_location", _long)
+
+
+@compiled
+def _errno(like: np.ndarray) -> int:
+    return words_at(_errno_location(), 1, like)[0]  # type: ignore[no-any-return]
+
+
+@compiled
+def _take_off(rows: np.ndarray, first: int, last: int, count: int) -> int:
+    """Take ``count`` bytes off rows ``first:last``; returns the first row that is left."""
+    while count > 0:
+        part = min(count, rows[first, 1])
+        rows[first, 0] += part
+        rows[first, 1] -= part
+        count -= part
+        if rows[first, 1] == 0:
+            first += 1
+    while first < last and rows[first, 1] == 0:
+        first += 1
+    return first
+
+
+@compiled
+def push(
+    rights: np.ndarray, rows: np.ndarray, ends: np.ndarray, rows_at: int, codes: np.ndarray
+) -> int:
+    """Give the kernel what it takes of every channel's rows; the bytes, or minus an errno.
+
+    ``rows`` (channels, room, 2) at address ``rows_at``, ``ends`` (channels, 2)
+    say which are in use. ``codes`` is an empty int32 array (for its type).
+    """
+    moved = 0
+    for channel in range(rights.size):
+        first, last = ends[channel, 0], ends[channel, 1]
+        if first == last:
+            continue
+        at = rows_at + (channel * rows.shape[1] + first) * _ROW_BYTES
+        sent = _writev(rights[channel], at, min(_GATHER, last - first))
+        if sent < 0:
+            code = _errno(codes)
+            if code != _AGAIN:
+                return -code
+            continue
+        moved += sent
+        first = _take_off(rows[channel], first, last, sent)
+        ends[channel, 0] = first
+        if first == last:
+            ends[channel, 0] = ends[channel, 1] = 0
+    return moved
+
+
+@compiled
+def pump(  # noqa: PLR0912 (one loop, in one compiled function)
+    left: int,
+    wanted: np.ndarray,
+    wanted_at: int,
+    header: np.ndarray,
+    length: int,
+    rights: np.ndarray,
+    rows: np.ndarray,
+    ends: np.ndarray,
+    rows_at: int,
+    codes: np.ndarray,
+    habits: np.ndarray,
+    timespec: int,
+) -> int:
+    """Receive header and data (two rows at ``wanted_at``) while sending what is queued.
+
+    UNEXPECTED when the header (uint64) speaks of another length; IDLE when
+    nothing has moved for as long as ``habits`` say to be patient.
+    """
+    idle_since = 0
+    while True:
+        if wanted[0, 1] == 0:
+            if header[0] != length:
+                return UNEXPECTED
+            if wanted[1, 1] == 0:
+                return DONE
+        first = 0 if wanted[0, 1] else 1
+        moved = 0
+        got = _readv(left, wanted_at + first * _ROW_BYTES, 2 - first)
+        if got == 0:
+            return CLOSED
+        if got < 0:
+            code = _errno(codes)
+            if code != _AGAIN:
+                return LEFT_FAILED + code
+        else:
+            _take_off(wanted, first, 2, got)
+            moved = got
+        if moved == 0:
+            # Receiving comes first: what is sent sooner only waits in a buffer.
+            moved = push(rights, rows, ends, rows_at, codes)
+            if moved < 0:
+                return RIGHT_FAILED - moved
+        if moved:
+            idle_since = 0
+            continue
+        now = now_ns(habits, timespec)
+        if idle_since == 0:
+            idle_since = now
+        elif now - idle_since > _SPIN_NS and not give_way(idle_since, habits, timespec):
+            return IDLE
