@@ -77,6 +77,15 @@ SWITCHES: dict[str, SwitchProduct] = {
         lambda number: f"Ethernet{4 * number - 4}",
         alpha=0.125,
     ),
+    # Spectrum-2, 42 MB each.
+    "nvue": SwitchProduct(
+        "MSN3420",
+        "42MB",
+        lambda number: f"swp{number}",
+        "MSN3700C",
+        "42MB",
+        lambda number: f"swp{number}",
+    ),
 }
 
 NICS: dict[str, NicProduct] = {

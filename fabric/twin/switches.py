@@ -15,6 +15,7 @@ EMULATORS = {
     "nxos": "fabric.twin.nxos:EmulatedSwitch",
     "eos": "fabric.twin.eos:EmulatedSwitch",
     "sonic": "fabric.twin.sonic:EmulatedSwitch",
+    "nvue": "fabric.twin.nvue:EmulatedSwitch",
 }
 
 

@@ -43,14 +43,23 @@ Program = Callable[[Call], Answer]
 
 
 class Shell:
-    """bash, as whoever logged in, on a host of this name (``cli.terminal.Session``)."""
+    """bash, as whoever logged in, on a host of this name (``cli.terminal.Session``).
+
+    ``context`` stands behind the name in the prompt: Cumulus shows a VRF there.
+    """
 
     more = ""  # never pauses
 
     def __init__(
-        self, user: str, hostname: Callable[[], str], programs: Mapping[str, Program]
+        self,
+        user: str,
+        hostname: Callable[[], str],
+        programs: Mapping[str, Program],
+        *,
+        context: str = "",
     ) -> None:
         self._user = user
+        self._context = context
         self._hostname = hostname
         self._programs = programs
         self._root = 0
@@ -61,10 +70,11 @@ class Shell:
     @property
     def prompt(self) -> str:
         """``admin@leaf1:~$ ``; as root ``root@leaf1:/home/admin# ``."""
+        host = f"{self._hostname()}{self._context}"
         if self._root or self._user == "root":
             home = "~" if self._user == "root" else f"/home/{self._user}"
-            return f"root@{self._hostname()}:{home}# "
-        return f"{self._user}@{self._hostname()}:~$ "
+            return f"root@{host}:{home}# "
+        return f"{self._user}@{host}:~$ "
 
     def execute(self, line: str, *, interactive: bool = False) -> Answer:  # noqa: ARG002 - the same
         """Carry out a line."""

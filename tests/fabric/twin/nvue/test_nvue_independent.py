@@ -1,0 +1,97 @@
+"""Our NVUE module against the emulator: two readings of the same documentation."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from fabric.devices.base import Change
+from fabric.devices.nvue import MODULE
+from fabric.devices.registry import expected_qos, target_of
+from fabric.qos import DeviceQos, canonical_sha256
+from fabric.site import Site
+from fabric.twin.nvue import EmulatedSwitch
+from tests.fabric.devices.nvue.samples import switches as intents
+
+
+def outputs(switch: EmulatedSwitch) -> dict[str, str]:
+    target = target_of(switch.site, switch.name)
+    shell = switch.shell()
+    return {command: shell.execute(command).text for command in MODULE.read_commands(target)}
+
+
+def read(switch: EmulatedSwitch) -> DeviceQos:
+    return MODULE.read(target_of(switch.site, switch.name), outputs(switch))
+
+
+def run(switch: EmulatedSwitch, *lines: str) -> None:
+    shell = switch.shell()
+    for line in lines:
+        answer = shell.execute(line)
+        assert answer.accepted, f"{line}: {answer.text}"
+        assert not MODULE.is_error(answer.text)
+
+
+@pytest.mark.parametrize("name", ["leaf1", "spine1"])
+def test_every_line_of_a_change_is_taken_read_back_and_undone(
+    nvue_site: Site, switches: dict[str, EmulatedSwitch], name: str
+):
+    switch, target = switches[name], target_of(nvue_site, name)
+    wanted, net = expected_qos(nvue_site, name), MODULE.safety_net("run-1")
+    before = read(switch)
+    assert before.unread == ()
+    assert before.neighbors
+    assert all(neighbor.peer in nvue_site.devices for neighbor in before.neighbors)
+    change = MODULE.change(target, outputs(switch), wanted)
+    run(switch, *net.prepare, *change.commands, *net.edit.apply, *net.commit)
+    state = read(switch)
+    for port in wanted.ports:
+        assert state.port(port.name) == port
+    assert state.saved
+    assert MODULE.change(target, outputs(switch), wanted) == Change()
+    run(switch, *change.rollback, *net.undo_edit.apply)
+    assert canonical_sha256((read(switch),)) == canonical_sha256((before,))
+
+
+def test_the_vendors_safety_net_holds(leaf: EmulatedSwitch):
+    target, net = target_of(leaf.site, "leaf1"), MODULE.safety_net("run-1")
+    before = leaf.running_text()
+    change = MODULE.change(target, outputs(leaf), expected_qos(leaf.site, "leaf1"))
+    run(leaf, *net.prepare, *change.commands, *net.edit.apply)
+    assert leaf.running_text() != before
+    run(leaf, *net.undo)
+    assert leaf.running_text() == before
+
+
+@settings(
+    max_examples=15,
+    deadline=None,
+    # The switch is put back as it was by each example itself.
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(intents())
+def test_any_intent_is_read_back_from_the_switch(leaf: EmulatedSwitch, intended: DeviceQos):
+    target = target_of(leaf.site, "leaf1")
+    before = leaf.running_text()
+    change = MODULE.change(target, outputs(leaf), intended)
+    run(leaf, *change.commands, "nv config apply -y")
+    state = read(leaf)
+    for port in MODULE.normalise(intended).ports:
+        assert state.port(port.name) == port
+    run(leaf, *change.rollback, "nv config apply -y")
+    assert leaf.running_text() == before
+
+
+@pytest.mark.parametrize("kind", ["pfc-off", "mtu", "ecn-off"])
+def test_each_fault_is_seen_and_put_right(leaf: EmulatedSwitch, kind: str):
+    target, wanted = target_of(leaf.site, "leaf1"), expected_qos(leaf.site, "leaf1")
+    change = MODULE.change(target, outputs(leaf), wanted)
+    run(leaf, *change.commands, "nv config apply -y")
+    leaf.break_(kind, "" if kind == "ecn-off" else "swp1")
+    state = read(leaf)
+    wrong = {p.name for p in wanted.ports if state.port(p.name) != p}
+    assert wrong == ({p.name for p in wanted.ports} if kind == "ecn-off" else {"swp1"})
+    again = MODULE.change(target, outputs(leaf), wanted)
+    run(leaf, "nv config detach", *again.commands, "nv config apply -y")
+    healed = read(leaf)
+    assert all(healed.port(port.name) == port for port in wanted.ports)
