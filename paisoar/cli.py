@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from paisoar.commands.audit import audit
-from paisoar.commands.bench import bench
+from paisoar.commands.bench_train import bench
 from paisoar.commands.certify import certificate, certify
 from paisoar.commands.check import check
 from paisoar.commands.demo import demo

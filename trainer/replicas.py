@@ -62,3 +62,18 @@ class Replicas:
         values = [np.asarray(value_of(v)) for v in [*self.variables, *self._state]]
         doing = f"step {self._exchange.step}, check"
         self._courier.call(lambda c: check_equal(c, values, doing))
+
+
+def share(*arrays: Any, courier: Courier | None = None) -> Any:  # noqa: ANN401 (arrays)
+    """The part of this rank of arrays of one length; no two ranks get the same element.
+
+    All parts have one length, so that no rank waits for a batch that another
+    does not have; up to ``size - 1`` elements are left out. One array gives an
+    array, several a tuple.
+    """
+    communicator = (courier or current()).communicator
+    count = len(arrays[0]) // communicator.size * communicator.size
+    if any(len(array) != len(arrays[0]) for array in arrays):
+        raise InputError("the arrays have different lengths")
+    parts = tuple(array[communicator.rank : count : communicator.size] for array in arrays)
+    return parts if len(parts) > 1 else parts[0]

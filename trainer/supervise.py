@@ -231,7 +231,8 @@ def start(orders: Orders, place: Place) -> _Process:
         "TF_CPP_MIN_LOG_LEVEL": os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"),
         "TF_FORCE_GPU_ALLOW_GROWTH": "true",
         "TF_NUM_INTRAOP_THREADS": threads,
-        "TF_NUM_INTEROP_THREADS": threads,
+        # One more: while an operation waits for other ranks, others go on.
+        "TF_NUM_INTEROP_THREADS": str(orders.threads + 1),
         "KERAS_BACKEND": "tensorflow",
         "OMP_NUM_THREADS": threads,
         "OPENBLAS_NUM_THREADS": threads,

@@ -1,0 +1,47 @@
+"""The example of the documentation, run as it says: alone, and on two ranks."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = "examples/train_digits.py"
+
+
+def run(*words):
+    done = subprocess.run(
+        [sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.slow
+def test_the_example_trains_alone_and_on_two_ranks():
+    code, alone, error = run(EXAMPLE, "3")
+    assert code == 0, error
+    code, both, error = run("-m", "trainer.start", "--ranks", "2", EXAMPLE, "3")
+    assert code == 0, error
+    accuracies = [float(found) for found in re.findall(r"accuracy ([0-9.]+)", alone + both)]
+    assert len(accuracies) == 3
+    assert min(accuracies) > 0.8
+    assert re.search(r"^rank 1: loss ", both, re.MULTILINE)
+
+
+def test_four_marked_lines_are_all_that_the_example_adds():
+    lines = (ROOT / EXAMPLE).read_text().splitlines()
+    marked = [line for line in lines if re.search(r"  # \d$", line)]
+    assert [line[-1] for line in marked] == ["1", "2", "3", "4"]
+    others = [line for line in lines if line not in marked]
+    assert not any(line.startswith("from trainer") or "replicas." in line for line in others)
+    shown = (ROOT / "docs" / "training.md").read_text()
+    for line in marked:
+        assert line.split("  #")[0] in shown
+
+
+def test_a_script_that_is_not_there_is_refused():
+    code, _, error = run("-m", "trainer.start", "nothing.py")
+    assert code == 2
+    assert "nothing.py: there is no such script" in error
