@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Iterator, Sequence
 
 from fabric.headroom import (
     headroom_bytes,
@@ -48,7 +49,7 @@ def intended_qos(site: Site, device: str, loose: Sequence[Link] = ()) -> DeviceQ
         device=device,
         kind="switch",
         os=spec.os,
-        ports=tuple(_switch_port(site.intent, link, name) for name, link in links),
+        ports=tuple(_switch_ports(site.intent, links)),
     )
 
 
@@ -82,6 +83,16 @@ def _queues(intent: Intent, ecn: Ecn | None) -> tuple[Queue, ...]:
         marked = ecn if cls is not None and cls.role == "roce" else None
         queues.append(Queue(traffic_class, scheduler, marked))
     return tuple(queues)
+
+
+def _switch_ports(intent: Intent, links: Sequence[tuple[str, Link]]) -> Iterator[PortQos]:
+    """Ports of links with the same speed and length differ in their name only."""
+    made: dict[tuple[int, float], PortQos] = {}
+    for name, link in links:
+        key = link.speed_bps, link.length_m
+        if key not in made:
+            made[key] = _switch_port(intent, link, name)
+        yield dataclasses.replace(made[key], name=name)
 
 
 def _switch_port(intent: Intent, link: Link, name: str) -> PortQos:

@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from fabric.errors import InputError
@@ -68,6 +69,7 @@ class SavedFolder:
     notes: tuple[str, ...] = field(default=())
 
 
+@lru_cache(maxsize=8192)
 def file_name(command: str) -> str:
     """The file that holds this command's output.
 
@@ -149,7 +151,8 @@ def _files(folder: str, notes: list[str]) -> dict[str, str]:
             notes.append(f"{Path(folder).name}/{name}: does not end in {SUFFIX}; not looked at")
             continue
         try:
-            data = Path(entry.path).read_bytes()
+            with open(entry.path, "rb", buffering=0) as file:  # noqa: PTH123 - many, and quick
+                data = file.readall()
         except OSError as error:
             notes.append(f"{Path(folder).name}/{name}: cannot be read: {error.strerror}")
             continue
@@ -171,7 +174,7 @@ def clean(text: str) -> str:
     """The output alone: no carriage returns, colours, pager lines, echo or prompt."""
     if "\x1b" in text or "\x07" in text or "\x00" in text:
         text = _ESCAPES.sub("", text)
-    if ("ore" in text and "--" in text) or "MORE" in text:
+    if any(word in text for word in ("--More", "--more", "--MORE", "-- More", "(more")):
         text = _PAGER.sub("", text)
     if "\r" in text or "\x08" in text:
         text = re.sub(r"\r+\n", "\n", text).replace("\r", "\n").replace("\x08", "")

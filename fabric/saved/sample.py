@@ -8,6 +8,7 @@ with as many ports as its model has.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 
 from fabric.devices.base import Outputs
@@ -138,7 +139,8 @@ def _host(site: Site, state: DeviceQos) -> Iterator[tuple[str, str]]:
     for index, (wanted, port) in enumerate(zip(target.ports, state.ports, strict=True)):
         link, info, pause, qos, sysfs, rdma, debugfs = mlx5_commands(wanted)
         name, pci, device = port.name, f"0000:3b:00.{index}", wanted.rdma_device
-        mac = f"0c:42:a1:00:00:{index:02x}"
+        digest = hashlib.sha256(f"{state.device}/{name}".encode()).hexdigest()
+        mac = f"0c:42:a1:{digest[:2]}:{digest[2:4]}:{digest[4:6]}"
         yield (
             link,
             f'[{{"ifindex":{index + 2},"ifname":"{name}","flags":["UP"],"mtu":{port.mtu_bytes},'

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 # A colon ends the path, except inside a PCI address (0000:3b:00.0).
 _VALUE = re.compile(r"(/(?:[^:]|:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]/)*):(.*)")
@@ -52,8 +53,12 @@ class Dump:
         return None
 
 
+@lru_cache(maxsize=256)
 def parse_dump(text: str) -> Dump:
-    """Read the output of ``grep -H``. Lines of any other form are skipped."""
+    """Read the output of ``grep -H``. Lines of any other form are skipped.
+
+    Hosts of one build print the same, thousands of them.
+    """
     files: dict[str, list[str]] = {}
     complaints: dict[str, str] = {}
     for line in text.splitlines():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from fabric.devices.nic import Setting
 
@@ -131,7 +132,8 @@ def _section(setting: Setting) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _sections(script: str) -> dict[str, str]:
+@lru_cache(maxsize=256)
+def _sections(script: str) -> Mapping[str, str]:
     """Sections by the name of their setting; the head has the name ``""``."""
     sections: dict[str, str] = {}
     name = ""

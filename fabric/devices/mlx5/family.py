@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from functools import lru_cache
 
 from fabric.counters import Counter
 from fabric.devices.base import Capabilities, Outputs, ReadError, TargetPort
@@ -107,8 +108,7 @@ class Mlx5Family:
 
     def settings(self, port: PortQos) -> tuple[Setting, ...]:
         """Everything that the intent owns on this port."""
-        wanted = items(values_of_port(port), port.pfc_priorities)
-        return tuple(script_setting(item) for item in wanted)
+        return _settings(port)
 
     def changes(
         self, port: TargetPort, outputs: Outputs, intended: PortQos
@@ -142,6 +142,12 @@ class Mlx5Family:
             before = now[name].value if name in now else None
             changes.append(SettingChange(name, before, item.value, forth, back))
         return tuple(changes)
+
+
+@lru_cache(maxsize=256)
+def _settings(port: PortQos) -> tuple[Setting, ...]:
+    wanted = items(values_of_port(port), port.pfc_priorities)
+    return tuple(script_setting(item) for item in wanted)
 
 
 def _held(facts: Facts, lossless: tuple[int, ...]) -> tuple[Item, ...]:

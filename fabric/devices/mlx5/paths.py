@@ -11,6 +11,7 @@ drivers/infiniband/hw/mlx5/cong.c; units, the tool headers of Mellanox/mstflint
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 DEBUGFS = "/sys/kernel/debug/mlx5"
 RDMA_CM = "/sys/kernel/config/rdma_cm"
@@ -84,6 +85,7 @@ def qos_folder(interface: str) -> str:
     return f"/sys/class/net/{interface}/qos"
 
 
+@lru_cache(maxsize=4096)
 def enable_file(interface: str, point: str, priority: int) -> str:
     """The switch of one priority; ``point`` is ``np`` or ``rp``."""
     return f"{ecn_folder(interface)}/roce_{point}/enable/{priority}"

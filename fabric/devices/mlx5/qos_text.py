@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
 from fabric.devices.base import ReadError
@@ -43,8 +44,12 @@ class QosText:
     tsa: dict[int, Tsa] = field(default_factory=dict)
 
 
+@lru_cache(maxsize=256)
 def parse_qos(command: str, text: str) -> QosText:
-    """Read the output. Raises ReadError where nothing in it is mlnx_qos's own."""
+    """Read the output. Raises ReadError where nothing in it is mlnx_qos's own.
+
+    The result is shared between ports that print the same: nobody changes it.
+    """
     parser = _Parser()
     for line in text.splitlines():
         if line.strip():

@@ -24,9 +24,13 @@ def normalise(intended: DeviceQos) -> DeviceQos:
     - Receive buffers have static thresholds, one for each lossless priority.
     """
     detect_ms = _detect_ms(intended)
-    return dataclasses.replace(
-        intended, ports=tuple(_port(port, detect_ms) for port in intended.ports)
-    )
+    queues: dict[tuple[Queue, ...], tuple[Queue, ...]] = {}
+    ports = []
+    for port in intended.ports:
+        if port.queues not in queues:
+            queues[port.queues] = tuple(_queue(port, number) for number in range(PRIORITY_COUNT))
+        ports.append(_port(port, detect_ms, queues[port.queues]))
+    return dataclasses.replace(intended, ports=tuple(ports))
 
 
 def _detect_ms(intended: DeviceQos) -> int:
@@ -35,10 +39,10 @@ def _detect_ms(intended: DeviceQos) -> int:
     return POLL_MS * min(max(polls, 1), MAX_SHUTDOWN_MULTIPLIER)
 
 
-def _port(port: PortQos, detect_ms: int) -> PortQos:
+def _port(port: PortQos, detect_ms: int, queues: tuple[Queue, ...]) -> PortQos:
     return dataclasses.replace(
         port,
-        queues=tuple(_queue(port, number) for number in range(PRIORITY_COUNT)),
+        queues=queues,
         ingress_buffers=tuple(
             dataclasses.replace(buffer, alpha=None)
             for buffer in sorted(port.ingress_buffers, key=lambda buffer: buffer.priority)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
 
 from fabric.devices.nxos.names import parse_dscps
 from fabric.devices.nxos.render import DEFAULT_MTU, KBYTES
@@ -18,6 +19,8 @@ from fabric.qos import (
     Scheduler,
     Trust,
 )
+
+Value = TypeVar("Value")
 
 _UNIT = {"bytes": 1, "kbytes": KBYTES, "mbytes": KBYTES**2}
 _WRED = re.compile(
@@ -59,9 +62,27 @@ class Policies:
     """The policies of one running configuration, by the names that attach them."""
 
     sections: Sequence[Section]
+    _known: dict[tuple[str, str | None], Any] = field(default_factory=dict)
+
+    def _once(self, kind: str, name: str | None, work: Callable[[str | None], Value]) -> Value:
+        """Many ports attach the same policy: what it does is worked out once."""
+        if (kind, name) not in self._known:
+            self._known[kind, name] = work(name)
+        return cast(Value, self._known[kind, name])
 
     def classification(self, name: str | None) -> Classification:
         """The type qos policy of this name; all in qos-group 0 without one."""
+        return self._once("qos", name, self._classification)
+
+    def queues(self, name: str | None) -> tuple[tuple[Queue, ...], tuple[str, ...]]:
+        """Egress queues of the type queuing policy of this name, and what is unread."""
+        return self._once("queuing output", name, self._queues)
+
+    def buffers(self, name: str | None) -> tuple[IngressBuffer, ...]:
+        """Receive buffers that the type queuing input policy of this name sets."""
+        return self._once("queuing input", name, self._buffers)
+
+    def _classification(self, name: str | None) -> Classification:
         if name is None:
             return Classification("none", (0,) * DSCP_COUNT)
         policy = find(self.sections, f"policy-map type qos {name}")
@@ -121,8 +142,7 @@ class Policies:
                     pause.update(int(cos) for cos in match[1].split(","))
         return NetworkQos(tuple(mtus), tuple(sorted(pause)), tuple(unread))
 
-    def queues(self, name: str | None) -> tuple[tuple[Queue, ...], tuple[str, ...]]:
-        """Egress queues of the type queuing policy of this name, and what is unread."""
+    def _queues(self, name: str | None) -> tuple[tuple[Queue, ...], tuple[str, ...]]:
         if name is None or name in ("default-8q-out-policy", "default-out-policy"):
             return _DEFAULT_QUEUES, ()
         policy = find(self.sections, f"policy-map type queuing {name}")
@@ -144,8 +164,7 @@ class Policies:
         )
         return tuple(everything), tuple(unread)
 
-    def buffers(self, name: str | None) -> tuple[IngressBuffer, ...]:
-        """Receive buffers that the type queuing input policy of this name sets."""
+    def _buffers(self, name: str | None) -> tuple[IngressBuffer, ...]:
         policy = find(self.sections, f"policy-map type queuing {name}")
         buffers = []
         for entry in policy.children if policy else ():
