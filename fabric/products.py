@@ -18,8 +18,8 @@ class SwitchProduct:
 
     ``leaf_port`` and ``spine_port`` name port 1, 2, ...; a leaf's ports above
     ``HOST_PORTS`` are its uplinks. ``leaf_buffer`` and ``spine_buffer`` are the
-    shared packet buffers as ``fabric.yaml`` writes them. ``alpha`` is what a site
-    needs to say where the product shares its buffer dynamically.
+    shared packet buffers as ``fabric.yaml`` writes them. ``alphas`` are what a site's
+    25G and 100G profiles need to say where the product shares its buffer dynamically.
     """
 
     leaf_model: str
@@ -28,7 +28,7 @@ class SwitchProduct:
     spine_model: str
     spine_buffer: str
     spine_port: Callable[[int], str]
-    alpha: float | None = None
+    alphas: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,8 @@ SWITCHES: dict[str, SwitchProduct] = {
         "DCS-7050SX3-48YC8", "32MB", _eos_leaf_port, "DCS-7050CX3-32S", "32MB", _lanes_port
     ),
     # Trident 3: 32 MB each. Port names: port_config.ini in sonic-buildimage
-    # device/accton. 1/8 is a usual threshold (unverified for these models).
+    # device/accton. Of an idle switch's buffer these fractions are near the XOFF that
+    # `paisoar init` writes, so that ECN acts before PFC and PFC before anything is lost.
     "sonic": SwitchProduct(
         "Accton-AS7326-56X",
         "32MB",
@@ -75,7 +76,7 @@ SWITCHES: dict[str, SwitchProduct] = {
         "Accton-AS7726-32X",
         "32MB",
         lambda number: f"Ethernet{4 * number - 4}",
-        alpha=0.125,
+        alphas=(1 / 128, 1 / 32),
     ),
     # Spectrum-2, 42 MB each.
     "nvue": SwitchProduct(

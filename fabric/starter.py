@@ -57,8 +57,8 @@ intent:
   # queue, PFC (xoff, xon) at each ingress port's buffer; the headroom above
   # xoff is computed from speed, cable length and MTU.{alpha_comment}
   profiles:
-    25G:  {{kmin: 100KB, kmax: 400KB, pmax_percent: 20, xoff: 150KB, xon: 140KB{alpha}}}
-    100G: {{kmin: 400KB, kmax: 1600KB, pmax_percent: 20, xoff: 600KB, xon: 590KB{alpha}}}
+    25G:  {{kmin: 100KB, kmax: 400KB, pmax_percent: 20, xoff: 150KB, xon: 140KB{alpha_25g}}}
+    100G: {{kmin: 400KB, kmax: 1600KB, pmax_percent: 20, xoff: 600KB, xon: 590KB{alpha_100g}}}
 
   # A queue that stays paused for detect_ms is acted on.
   watchdog: {{action: drop, detect_ms: 200, restore_ms: 400}}
@@ -146,12 +146,12 @@ def starter_yaml(
 
 
 def _head(site: str, environment: str, switches: Sequence[SwitchProduct]) -> str:
-    alphas = [product.alpha for product in switches if product.alpha is not None]
-    alpha = f", alpha: {alphas[0]:g}" if alphas else ""
+    alphas = next((product.alphas for product in switches if product.alphas), None)
     return _HEAD.format(
         site=site,
         environment=environment,
-        alpha=alpha,
+        alpha_25g=f", alpha: {alphas[0]:g}" if alphas else "",
+        alpha_100g=f", alpha: {alphas[1]:g}" if alphas else "",
         alpha_comment=_ALPHA if alphas else "",
     )
 

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from fabric.devices.base import Outputs, ReadError, Target
 from fabric.devices.nvue import tree as trees
 from fabric.devices.nvue.names import is_physical, order
 from fabric.devices.nvue.ports import PortReader
 from fabric.devices.nvue.tree import Tree
-from fabric.qos import DeviceQos, Neighbor
+from fabric.qos import DeviceQos, Neighbor, PortFacts, PortQos
 
 APPLIED = "nv config show -r applied -o json"
 STARTUP = "nv config show -r startup -o json"
 SYSTEM = "nv show system -o json"
 HARDWARE = "nv show platform hardware -o json"
 LLDP = "sudo lldpctl -f json"
+
+_FEC: dict[str, Literal["none", "fc", "rs"]] = {"off": "none", "baser": "fc", "rs": "rs"}
 
 COMMANDS = (APPLIED, STARTUP, SYSTEM, HARDWARE, LLDP)
 
@@ -50,11 +52,12 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
             unread.append(f"{name}: not in '{SYSTEM}' or '{HARDWARE}'")
     reader = PortReader(tree, unread)
     names = sorted(filter(is_physical, trees.get(tree, "interface")), key=order)
+    ports = tuple(reader.port(name) for name in names)
     return DeviceQos(
         device=target.device,
         kind="switch",
         os="nvue",
-        ports=tuple(reader.port(name) for name in names),
+        ports=ports,
         model=model,
         firmware=firmware,
         serial=serial,
@@ -62,6 +65,16 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
         saved=_saved(outputs, tree, unread),
         neighbors=_neighbors(outputs, unread),
         unread=tuple(dict.fromkeys(unread)),
+        facts=tuple(_facts(tree, port) for port in ports),
+    )
+
+
+def _facts(tree: Tree, port: PortQos) -> PortFacts:
+    """What is configured: FEC that is not is negotiated."""
+    return PortFacts(
+        port.name,
+        fec=_FEC.get(trees.value(tree, "interface", port.name, "link", "fec"), "auto"),
+        pfc_mode="on" if port.pfc_priorities else "off",
     )
 
 

@@ -7,15 +7,16 @@ from fabric.devices.sonic import database
 from fabric.devices.sonic.database import Tables
 from fabric.devices.sonic.names import is_physical
 from fabric.devices.sonic.ports import PortReader
-from fabric.devices.sonic.state import Version, parse_neighbors, parse_version
+from fabric.devices.sonic.state import Version, parse_links, parse_neighbors, parse_version
 from fabric.qos import DeviceQos, Neighbor
 
 RUNNING = "show runningconfiguration all"
 SAVED = "cat /etc/sonic/config_db.json"
 VERSION = "show version"
 LLDP = "show lldp table"
+LINKS = "show interfaces status"
 
-COMMANDS = (RUNNING, SAVED, VERSION, LLDP)
+COMMANDS = (RUNNING, SAVED, VERSION, LLDP, LINKS)
 
 
 def running_tables(target: Target, outputs: Outputs) -> Tables:
@@ -37,11 +38,12 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
     unread: list[str] = []
     version = _version(outputs, unread)
     reader = PortReader(tables, unread)
+    ports = tuple(reader.port(name) for name in sorted(_ports(tables), key=_number))
     return DeviceQos(
         device=target.device,
         kind="switch",
         os="sonic",
-        ports=tuple(reader.port(name) for name in sorted(_ports(tables), key=_number)),
+        ports=ports,
         model=version.model,
         firmware=version.firmware,
         serial=version.serial,
@@ -49,6 +51,9 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
         saved=_saved(outputs, tables, unread),
         neighbors=_neighbors(outputs, unread),
         unread=tuple(dict.fromkeys(unread)),
+        facts=parse_links(
+            outputs.get(LINKS, ""), {port.name for port in ports if port.pfc_priorities}
+        ),
     )
 
 

@@ -171,3 +171,15 @@ def test_refusals_are_seen(answer):
 def test_answers_are_no_refusals(answer):
     assert not MODULE.is_error(answer)
     assert not any(MODULE.is_error(text) for text in everything().values())
+
+
+def test_fec_is_what_is_configured_or_negotiated():
+    data = json.loads(sample("config.json"))
+    data[1]["set"]["interface"]["swp1"]["link"]["fec"] = "baser"
+    facts = MODULE.read(target(), outputs(json.dumps(data))).facts
+    assert [(f.port, f.fec, f.pfc_mode) for f in facts] == [
+        ("swp1", "fc", "on"),
+        ("swp2", "auto", "off"),
+        ("swp5s0", "auto", "on"),
+        ("swp5s1", "auto", "off"),
+    ]

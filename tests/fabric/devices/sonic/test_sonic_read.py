@@ -13,7 +13,7 @@ from fabric.devices.sonic import MODULE
 from fabric.devices.sonic.counters import COMMANDS
 from fabric.devices.sonic.database import numbers, parse, spans
 from fabric.devices.sonic.normalise import shares
-from fabric.devices.sonic.read import LLDP, RUNNING, SAVED, VERSION
+from fabric.devices.sonic.read import LINKS, LLDP, RUNNING, SAVED, VERSION
 from fabric.qos import Ecn, IngressBuffer, Neighbor, Scheduler, Watchdog
 from tests.fabric.devices.sonic.samples import outputs, sample, target
 
@@ -59,10 +59,10 @@ def test_a_switch_with_sonics_own_qos_is_read():
     assert state.port("Ethernet48").ingress_buffer(4) == IngressBuffer(4, 81920, 18432, 18432, 1.0)
 
 
-def test_neighbours_are_front_ports_and_a_sonic_peer_is_known_by_its_ports_name():
+def test_neighbours_are_front_ports_with_the_names_of_theirs():
     state = MODULE.read(target(), everything())
     assert state.neighbors == (
-        Neighbor("Ethernet0", "gpu-01", "0c:42:a1:00:00:01"),
+        Neighbor("Ethernet0", "gpu-01", "ens1f0np0"),
         Neighbor("Ethernet48", "spine-1", "Ethernet8"),
     )
 
@@ -285,3 +285,21 @@ def test_lists_are_read_as_redis_holds_them():
     assert parse('{"VLAN": {"Vlan5": {"members": ["a", "b"]}}}', "x")["VLAN"]["Vlan5"] == {
         "members": "a,b"
     }
+
+
+def test_links_show_speed_fec_and_pfc():
+    status = """\
+  Interface            Lanes    Speed    MTU    FEC    Alias    Vlan    Oper    Admin    Type
+-----------  ---------------  -------  -----  -----  -------  ------  ------  -------  ------
+  Ethernet0                3      25G   9100     rs     eth1  routed      up       up     N/A
+  Ethernet1                2      25G   9100    N/A     eth2  routed    down       up     N/A
+ Ethernet48      77,78,79,80     100G   9100   none    eth49  routed      up       up     N/A
+PortChannel1              N/A     200G   9100    N/A      N/A  routed      up       up     N/A
+"""
+    facts = MODULE.read(target(), {**everything(), LINKS: status}).facts
+    assert [(f.port, f.up, f.speed_bps, f.fec, f.pfc_mode) for f in facts] == [
+        ("Ethernet0", True, 25 * 10**9, "rs", "on"),
+        ("Ethernet1", False, None, None, "on"),
+        ("Ethernet48", True, 100 * 10**9, "none", "on"),
+    ]
+    assert MODULE.read(target(), everything()).facts == ()
