@@ -173,6 +173,12 @@ class Membership:
         with self._news:
             while self._abort is None and time.monotonic() < deadline:
                 self._news.wait(0.1)
+            if self._abort is None:
+                # Nobody knows better. Others blame somebody else, perhaps, at the same
+                # time: the rendezvous takes one verdict for all.
+                with contextlib.suppress(PeerError):
+                    self._send({"t": "lost", "peer": peer, "cause": cause, "seconds": seconds})
+                self._news.wait_for(lambda: self._abort is not None, timeout=1.0)
         return self._abort_error() or LostPeerError(
             Failure(RankId(peer, "unknown", -1), cause, "", seconds), doing=self._me()
         )

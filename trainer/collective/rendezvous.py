@@ -259,6 +259,10 @@ class Rendezvous:
                 self.results[rank] = message["value"]
             case "overdue":
                 self._overdue(member, int(message["peer"]), float(message["waited_s"]))
+            case "lost":
+                self.abort(
+                    int(message["peer"]), str(message["cause"]), seconds=float(message["seconds"])
+                )
             case "failed":
                 self._failed(member, message)
             case "bye":

@@ -33,6 +33,8 @@ YIELD_NS = 150_000
 # Who is away for longer has let a stranger run; do not do so again for some time.
 CROWDED_NS = 500_000
 _SLEEP_AT_ONCE = 64
+# Instead of yielding: where every rank has a core, the other runs now.
+_CROWDED_SPINS = 4
 # Sleep at most this long before asking whether the job still lives.
 SLICE_NS = 50_000_000
 _CALIBRATION = 50_000
@@ -161,6 +163,9 @@ def wait_for(address: int, target: int, habits: np.ndarray, timespec: int) -> bo
         return True
     # Going to sleep at once would make the other wait for our waking up, and
     # sleep in turn; but whoever else wants this core gets it.
+    if habits[7] > 0 and _spin(address, target, _CROWDED_SPINS * habits[0]):
+        habits[7] -= 1
+        return True
     began = now_ns(habits, timespec)
     while give_way(began, habits, timespec):
         if reached(address, target):
