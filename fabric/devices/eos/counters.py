@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from fabric.counters import Counter, CounterSnapshot
 from fabric.devices.base import Outputs, Target
 from fabric.devices.eos.lines import interface_name, is_physical
+from fabric.devices.eos.read import INTERFACES
 from fabric.devices.eos.shown import count, members, parse_json
 from fabric.qos import PRIORITY_COUNT
 
-INTERFACES = "show interfaces | json"
 QUEUES = "show interfaces counters queue detail | json"
 PFC = "show priority-flow-control counters | json"
 ECN = "show qos interfaces ecn counters queue | json"

@@ -23,7 +23,7 @@ from fabric.devices.eos.lines import (
 )
 from fabric.devices.eos.normalise import ALPHA
 from fabric.devices.eos.render import ACTIONS
-from fabric.devices.eos.shown import parse_json, parse_neighbors, parse_pfc
+from fabric.devices.eos.shown import parse_json, parse_links, parse_neighbors, parse_pfc
 from fabric.devices.sections import Section, find, parse, sha256
 from fabric.qos import (
     DSCP_COUNT,
@@ -44,8 +44,10 @@ STARTUP = "show startup-config"
 PFC = "show priority-flow-control"
 VERSION = "show version | json"
 LLDP = "show lldp neighbors | json"
+INTERFACES = "show interfaces | json"
+FEC = "show interfaces error-correction | json"
 
-COMMANDS = (RUNNING, STARTUP, PFC, VERSION, LLDP)
+COMMANDS = (RUNNING, STARTUP, PFC, VERSION, LLDP, INTERFACES, FEC)
 
 
 def running_sections(target: Target, outputs: Outputs) -> list[Section]:
@@ -88,6 +90,9 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
         saved=_saved(outputs, unread),
         neighbors=_neighbors(outputs, unread),
         unread=tuple(dict.fromkeys(unread)),
+        facts=parse_links(
+            *(parse_json(command, outputs.get(command, "{}")) for command in (INTERFACES, FEC))
+        ),
     )
 
 

@@ -1,8 +1,9 @@
 """JSON answers and the table of ``show priority-flow-control``.
 
 EOS prints most answers as JSON for ``| json``. Keys: ``show version`` and ``show
-lldp neighbors``, public captures in many tools (napalm, ntc); ``show
-priority-flow-control``, a listing of EOS 4.36 in a public configuration guide.
+lldp neighbors``, public captures in many tools (napalm, ntc); ``show interfaces``
+with ``error-correction``, public captures of EOS 4.26; ``show priority-flow-control``,
+a listing of EOS 4.36 in a public configuration guide.
 """
 
 from __future__ import annotations
@@ -10,17 +11,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from fabric.devices.base import ReadError
-from fabric.devices.eos.lines import interface_name
-from fabric.qos import Neighbor
+from fabric.devices.eos.lines import interface_name, is_physical
+from fabric.qos import Neighbor, PortFacts
 
 _PFC_ROW = re.compile(
     r"(?P<port>E\w*\d\S*)\s+(?P<enabled>Yes|No)\s+(?P<priorities>(?:\d[\s,]*)*?)\s*"
     r"(?P<active>Yes|No)\b.*",
     re.IGNORECASE,
 )
+_FEC: dict[str, Literal["none", "fc", "rs"]] = {
+    "disabled": "none",
+    "fireCode": "fc",
+    "reedSolomon": "rs",
+    "reedSolomon544": "rs",
+}
 
 
 def parse_json(command: str, text: str) -> dict[str, Any]:
@@ -70,6 +77,34 @@ def parse_neighbors(command: str, text: str) -> tuple[Neighbor, ...]:
         and all(row.get(key) for key in ("port", "neighborDevice", "neighborPort"))
         and interface_name(str(row["port"])).startswith("Ethernet")
     )
+
+
+def parse_links(interfaces: object, error_correction: object) -> tuple[PortFacts, ...]:
+    """State, speed, FEC and address of each physical port.
+
+    A speed is that of a link that is up.
+    """
+    fec = {
+        interface_name(port): _FEC.get(str(dict(members(facts)).get("errCorrEncodingStatus")))
+        for port, facts in members(error_correction, "interfaceErrCorrStatuses")
+    }
+    found = []
+    for name, facts in members(interfaces, "interfaces"):
+        port, shown = interface_name(name), dict(members(facts))
+        if is_physical(port):
+            state = shown.get("lineProtocolStatus")
+            up = state == "up" if state else None
+            found.append(
+                PortFacts(
+                    port,
+                    up=up,
+                    speed_bps=(count(shown.get("bandwidth")) or None) if up else None,
+                    fec=fec.get(port),
+                    mac=re.sub(r"[^0-9a-f]", "", str(shown.get("physicalAddress", "")).lower())
+                    or None,
+                )
+            )
+    return tuple(found)
 
 
 def parse_pfc(command: str, text: str) -> dict[str, tuple[int, ...]]:

@@ -77,6 +77,12 @@ class StoredSwitch(Generic[Config]):
         """Whether a port is administratively down, which its neighbour sees."""
         return False
 
+    def heard_on(self, port: str) -> PortRef | None:
+        """The far end of a port's cable, unless it is a switch that does not speak LLDP."""
+        peer = self.peer_of(port)
+        other = self.peers.get(peer.device) if peer else None
+        return None if isinstance(other, StoredSwitch) and not other.speaks_lldp else peer
+
     @property
     def startup(self) -> str:
         """The configuration that the switch boots with."""

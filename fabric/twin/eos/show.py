@@ -96,14 +96,14 @@ def show_version(cli: Cli, _match: Match) -> str:
 def show_lldp(cli: Cli, _match: Match) -> str:
     """Who is at the other end of each cable."""
     rows = [
-        (port.name, port.peer.device, port.peer.port)
+        (port.name, peer.device, peer.port)
         for port in _ports(cli)
-        if port.peer is not None and port.up
+        if port.up and (peer := cli.switch.heard_on(port.name)) is not None
     ]
     if cli.json:
         neighbors = [
-            {"port": port, "neighborDevice": peer, "neighborPort": peer_port, "ttl": 120}
-            for port, peer, peer_port in rows
+            {"port": port, "neighborDevice": device, "neighborPort": far, "ttl": 120}
+            for port, device, far in rows
         ]
         return _as_json({"tablesInserts": len(rows), "lldpNeighbors": neighbors})
     lines = [
@@ -112,9 +112,9 @@ def show_lldp(cli: Cli, _match: Match) -> str:
         "Port          Neighbor Device ID       Neighbor Port ID    TTL",
         "---------- ------------------------ ---------------------- ---",
     ]
-    for port, peer, peer_port in rows:
+    for port, device, far in rows:
         short = port.replace("Ethernet", "Et")
-        lines.append(f"{short:<13} {peer:<24} {peer_port:<19} 120")
+        lines.append(f"{short:<13} {device:<24} {far:<19} 120")
     return "\n".join([*lines, ""])
 
 
@@ -203,6 +203,8 @@ def _interface_json(port: Port) -> dict[str, object]:
         "lineProtocolStatus": "up" if port.up else "down",
         "interfaceStatus": "connected" if port.up else "disabled" if port.shut else "notconnect",
         "hardware": "ethernet",
+        "physicalAddress": port.mac,
+        "burnedInAddress": port.mac,
         "description": port.description,
         "bandwidth": port.speed_bps if port.up else 0,
         "mtu": port.mtu,
@@ -233,6 +235,29 @@ def _interface_json(port: Port) -> dict[str, object]:
             "outputErrorsDetail": {"collisions": 0, "txPause": 0},
         },
     }
+
+
+@command(USER, "show interfaces [<names:interfaces>] error-correction")
+def show_error_correction(cli: Cli, match: Match) -> str:
+    """Forward error correction of each port."""
+    ports = _ports(cli, match.names("names"))
+    if cli.json:
+        found = {
+            port.name: {
+                "errCorrEncodingStatus": "reedSolomon" if port.up else "disabled",
+                "fecEncodingReedSolomonAvailable": True,
+                "fecEncodingFireCodeAvailable": port.speed_bps < 10**11,
+            }
+            for port in ports
+        }
+        return _as_json({"interfaceErrCorrStatuses": found})
+    lines = ["Name          Configured  Available                    Error-correction"]
+    for port in ports:
+        status = "Reed-Solomon" if port.up else "Disabled"
+        lines.append(
+            f"{port.name.replace('Ethernet', 'Et'):<13} Default     Reed-Solomon {status:>28}"
+        )
+    return "\n".join([*lines, ""])
 
 
 def _interface_text(port: Port) -> str:

@@ -60,6 +60,11 @@ class Port:
         return self._switch.speed_bps(self.name)
 
     @property
+    def mac(self) -> str:
+        """Its address."""
+        return self._switch.mac(self.name)
+
+    @property
     def up(self) -> bool:
         """Up where a cable is in it and neither end is shut."""
         return not self.shut and self._switch.far_end_up(self.name)

@@ -152,15 +152,17 @@ class EmulatedSwitch(StoredSwitch[Config]):
 
     # --- State.
 
+    def is_shut(self, port: str) -> bool:
+        """Whether a port is shut down."""
+        return "shutdown" in self.config.interface(port).lines
+
     def far_end_up(self, port: str) -> bool:
         """Whether a cable is in this port, and nobody has shut its other end."""
         peer = self.peer_of(port)
         if peer is None:
             return False
         other = self.peers.get(peer.device)
-        if isinstance(other, EmulatedSwitch):
-            return "shutdown" not in other.config.interface(peer.port).lines
-        return True
+        return not (isinstance(other, StoredSwitch) and other.is_shut(peer.port))
 
     def dscp_to_class(self) -> list[int]:
         """Traffic class of each DSCP."""

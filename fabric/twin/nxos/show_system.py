@@ -106,13 +106,10 @@ def show_lldp(cli: Cli, match: Match) -> str:
     ]
     wanted, count = match.values.get("name"), 0
     for name in sorted(cli.config.interfaces, key=interface_key):
-        peer = cli.switch.peer_of(name)
+        peer = cli.switch.heard_on(name)
         if peer is None or wanted not in (None, name) or not cli.switch.link_up(name):
             continue
         is_switch = peer.device in cli.switch.site.topology.switches
-        other = cli.switch.peers.get(peer.device)
-        if is_switch and other is not None and not other.speaks_lldp:
-            continue
         port = short_name(peer.port) if is_switch else peer.port
         kind = "BR" if is_switch else "S"
         tail = f"{short_name(name):<16}{120:<11}{kind:<12}{port:<14}"

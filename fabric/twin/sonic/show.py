@@ -102,10 +102,8 @@ class ShowCommand:
     def _lldp(self, _words: Sequence[str]) -> Answer:
         rows = []
         for port in self._ports():
-            peer = self._switch.peer_of(port)
-            other = self._switch.peers.get(peer.device) if peer else None
-            heard = getattr(other, "speaks_lldp", True)
-            if peer is not None and heard and self._switch.link_up(port):
+            peer = self._switch.heard_on(port)
+            if peer is not None and self._switch.link_up(port):
                 rows.append([port, peer.device, *self._neighbour(peer.device, peer.port)])
         heading = (
             "LocalPort", "RemoteDevice", "RemotePortID", "Capability", "RemotePortDescr",

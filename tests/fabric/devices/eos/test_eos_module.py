@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from fabric.devices.eos.lines import interface_name, is_physical
 from fabric.devices.eos.shown import parse_pfc
 from fabric.devices.registry import SWITCHES, load
 from fabric.errors import DeviceError, InputError
-from fabric.qos import Ecn, IngressBuffer, Neighbor, Queue, Scheduler, Watchdog
+from fabric.qos import Ecn, IngressBuffer, Neighbor, PortFacts, Queue, Scheduler, Watchdog
 from tests.fabric.devices.eos.listings import RUNNING, outputs
 from tests.fabric.devices.intents import roce_port, state, switches, target
 
@@ -161,6 +162,29 @@ def test_identity_neighbours_and_what_is_saved():
     assert read(running=RUNNING.replace("! Command", "! command")).config_sha256 == (
         held.config_sha256
     )
+
+
+def test_links_are_facts():
+    interfaces = {
+        "Ethernet1": {
+            "lineProtocolStatus": "up",
+            "bandwidth": 25 * 10**9,
+            "physicalAddress": "2c:dd:e9:0A:0b:0c",
+        },
+        "Ethernet2": {"lineProtocolStatus": "down", "bandwidth": 0},
+        "Management1": {"lineProtocolStatus": "up"},
+    }
+    fec = {"Ethernet1": {"errCorrEncodingStatus": "reedSolomon"}, "Ethernet2": {}}
+    texts = outputs() | {
+        "show interfaces | json": json.dumps({"interfaces": interfaces}),
+        "show interfaces error-correction | json": json.dumps({"interfaceErrCorrStatuses": fec}),
+    }
+    held = MODULE.read(target("eos"), texts)
+    assert held.facts == (
+        PortFacts("Ethernet1", up=True, speed_bps=25 * 10**9, fec="rs", mac="2cdde90a0b0c"),
+        PortFacts("Ethernet2", up=False),
+    )
+    assert read().facts == ()
 
 
 def test_json_survives_a_banner_and_a_prompt_and_anything_else_is_an_error():

@@ -21,16 +21,6 @@ from tests.fabric.twin.eos.conftest import Console
 PORTS = ("Ethernet1", "Ethernet49/1")
 
 
-def apply(console: Console, change: Change) -> None:
-    """As a run does it: a session, committed with a timer, then confirmed."""
-    net = MODULE.safety_net("run-1")
-    console.type(net.edit.enter, *change.commands, *net.edit.apply, *net.commit)
-
-
-def undo(console: Console, change: Change) -> None:
-    console.type("configure", *change.rollback, "end")
-
-
 @pytest.mark.parametrize("name", ["leaf1", "spine1"])
 def test_every_command_of_a_change_is_taken_read_back_and_undone(site: Site, switches, name: str):
     assert module_of(site, name) is MODULE
@@ -40,13 +30,14 @@ def test_every_command_of_a_change_is_taken_read_back_and_undone(site: Site, swi
     commands = MODULE.read_commands(where)
     change = MODULE.change(where, console.outputs(commands), wanted)
     assert not change.empty
-    apply(console, change)
+    console.apply(MODULE, change)
     held = MODULE.read(where, console.outputs(commands))
     assert mismatches(held, expected_qos(site, name)) == []
     assert held.unread == ()
     assert held.saved
+    assert {(f.up, f.fec) for f in held.facts if f.speed_bps} == {(True, "rs")}
     assert MODULE.change(where, console.outputs(commands), wanted) == Change()
-    undo(console, change)
+    console.undo(MODULE, change)
     assert console.running() == before
 
 
@@ -61,12 +52,12 @@ def test_any_intent_follows_any_other_and_back(site_of_one, first, second):
             outputs = console.outputs(MODULE.read_commands(where))
             change = MODULE.change(where, outputs, intended)
             if not change.empty:
-                apply(console, change)
+                console.apply(MODULE, change)
             texts.append((console.running(), change))
             held = MODULE.read(where, console.outputs(MODULE.read_commands(where)))
             assert mismatches(held, MODULE.normalise(intended)) == []
             assert MODULE.change(where, console.outputs(("show running-config",)), intended).empty
-        undo(console, texts[1][1])
+        console.undo(MODULE, texts[1][1])
         assert console.running() == texts[0][0]
 
 
@@ -118,7 +109,7 @@ def test_what_others_configured_stays_or_comes_back(site: Site, console: Console
     where, wanted = target_of(site, "leaf1"), intended_qos(site, "leaf1")
     commands = MODULE.read_commands(where)
     change = MODULE.change(where, console.outputs(commands), wanted)
-    apply(console, change)
+    console.apply(MODULE, change)
     held = MODULE.read(where, console.outputs(commands))
     assert mismatches(held, expected_qos(site, "leaf1")) == []
     after = console.running()
@@ -134,23 +125,23 @@ def test_what_others_configured_stays_or_comes_back(site: Site, console: Console
         assert line in after
     for line in ("THEIR-BUFFERS apply", "no qos trust", "drop-precedence 1", "mtu 1600"):
         assert line not in after
-    undo(console, change)
+    console.undo(MODULE, change)
     assert console.running() == before
 
 
 def test_lines_changed_by_hand_in_our_profiles_are_put_right_and_back(site: Site, console: Console):
     where, wanted = target_of(site, "leaf1"), intended_qos(site, "leaf1")
     commands = MODULE.read_commands(where)
-    apply(console, MODULE.change(where, console.outputs(commands), wanted))
+    console.apply(MODULE, MODULE.change(where, console.outputs(commands), wanted))
     profile = next(h for h in console.switch.config.blocks if h.startswith("qos profile PAISOAR"))
     console.type("configure", profile, "no qos trust", "no priority-flow-control", "uc-tx-queue 6")
     console.type("no priority", "exit", "uc-tx-queue 3", "bandwidth percent 7", "end")
     before = console.running()
     change = MODULE.change(where, console.outputs(commands), wanted)
-    apply(console, change)
+    console.apply(MODULE, change)
     held = MODULE.read(where, console.outputs(commands))
     assert mismatches(held, expected_qos(site, "leaf1")) == []
-    undo(console, change)
+    console.undo(MODULE, change)
     assert console.running() == before
 
 
@@ -168,14 +159,14 @@ def test_a_refusal_throws_the_session_away(console: Console):
 def test_faults_are_seen(site: Site, console: Console, leaf: EmulatedSwitch, kind: str):
     where, wanted = target_of(site, "leaf1"), intended_qos(site, "leaf1")
     commands = MODULE.read_commands(where)
-    apply(console, MODULE.change(where, console.outputs(commands), wanted))
+    console.apply(MODULE, MODULE.change(where, console.outputs(commands), wanted))
     leaf.break_(kind, "" if kind == "ecn-off" else "Ethernet1")
     held = MODULE.read(where, console.outputs(commands))
     wrong = mismatches(held, expected_qos(site, "leaf1"))
     assert wrong
     word = {"pfc-off": "pfc_priorities", "mtu": "mtu_bytes", "ecn-off": "ecn"}[kind]
     assert any(word in line for line in wrong)
-    apply(console, MODULE.change(where, console.outputs(commands), wanted))
+    console.apply(MODULE, MODULE.change(where, console.outputs(commands), wanted))
     held = MODULE.read(where, console.outputs(commands))
     assert mismatches(held, expected_qos(site, "leaf1")) == []
 
