@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 import subprocess
@@ -79,7 +80,8 @@ def test_the_launcher_itself_stays_without_tensorflow():
 @pytest.mark.slow
 def test_two_ranks_learn_the_digits_and_end_with_identical_weights(tmp_path):
     news = []
-    result = train(JobSpec(PASS, checkpoint_folder=tmp_path), news.append)
+    trace = tmp_path / "trace.json"
+    result = train(JobSpec(PASS, checkpoint_folder=tmp_path, timeline=trace), news.append)
     assert result.accuracy >= 0.97
     assert result.weights_identical
     assert len(result.weights_digest) == 64
@@ -100,6 +102,11 @@ def test_two_ranks_learn_the_digits_and_end_with_identical_weights(tmp_path):
     assert meta["plan"] == asdict(TrainingPlan())
     assert [n.epoch for n in news if n.kind == "epoch" and n.rank == 0] == list(range(1, 13))
     assert {n.rank for n in news if n.kind == "step"} == {0, 1}
+    events = json.loads(trace.read_text())["traceEvents"]
+    spans = {(event["pid"], event["name"]) for event in events if event["ph"] == "X"}
+    for rank in (0, 1):
+        assert {(rank, "step 7"), (rank, "allreduce: step 7, bucket 0")} <= spans
+        assert {(rank, "wait for bucket 0"), (rank, "next batch"), (rank, "test")} <= spans
     # No chatter of TensorFlow's reaches the user.
     assert [n for n in news if n.kind == "note"] == []
 

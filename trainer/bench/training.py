@@ -39,10 +39,10 @@ PEERS = ("tf-ring", "tf-ps")
 SIZES: dict[str, tuple[int, int]] = {
     "greennet": (32, 64),
     "alexnet": (96, 32),
-    "inception_v3": (96, 16),
-    "resnet50": (64, 16),
-    "resnet152": (64, 8),
-    "vgg16": (48, 16),
+    "inception_v3": (96, 32),
+    "resnet50": (64, 32),
+    "resnet152": (64, 16),
+    "vgg16": (48, 32),
 }
 CLASSES = 10
 _READY_WITHIN_S = 400.0
@@ -173,6 +173,8 @@ def _measure(
             ways[name] = way
             try:
                 alive = stack.enter_context(_started(setup, way, control.getsockname()[:2]))
+                # Before the way's own end: its processes stay until nobody can tell them more.
+                stack.callback(_hang_up, control, way)
                 _gather(control, way, alive)
             except (PaisoarError, OSError) as error:
                 if name not in PEERS:
@@ -184,14 +186,18 @@ def _measure(
                 if not way.failure:
                     _take_turn(setup, way, steps)
         transports = {way.name: _transport(setup, way.name) for way in running}
-        for way in running:
-            for stream in way.streams:
-                stream.close()
     rows = [_row(setup, way, ways, transports.get(way.name, "")) for way in ways.values()]
     for way, row in zip(ways.values(), rows, strict=True):
         if not way.failure:
             _print_lines(say, setup, way, row, steps)
     return rows
+
+
+def _hang_up(control: socket.socket, way: _Way) -> None:
+    control.close()
+    for stream in way.streams:
+        with contextlib.suppress(OSError):
+            stream.close()
 
 
 def _transport(setup: _Setup, name: str) -> str:
@@ -315,6 +321,7 @@ def _gather(control: socket.socket, way: _Way, failed: Callable[[], str]) -> Non
     """Wait until all processes of a way are warm; ToolError where one fails."""
     deadline = time.monotonic() + _READY_WITHIN_S
     control.settimeout(0.5)
+    order: list[int] = []
     while len(way.streams) < way.expected:
         reason = failed()
         if reason or time.monotonic() > deadline:
@@ -327,8 +334,11 @@ def _gather(control: socket.socket, way: _Way, failed: Callable[[], str]) -> Non
             hello = json.loads(stream.readline())
             if hello["key"] == way.name:
                 way.streams.append(stream)
+                order.append(int(hello["rank"]))
                 if way.name in SYNCS:
                     way.processes.append(psutil.Process(hello["pid"]))
+    by_rank = sorted(range(len(order)), key=lambda number: order[number])
+    way.streams = [way.streams[number] for number in by_rank]
 
 
 def _take_turn(setup: _Setup, way: _Way, steps: int) -> None:

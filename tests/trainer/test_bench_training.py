@@ -1,0 +1,118 @@
+import json
+
+import psutil
+import pytest
+from typer.testing import CliRunner
+
+from fabric.errors import InputError
+from paisoar.cli import app
+from trainer.bench import training
+from trainer.bench.training import BenchRow, bench_train
+
+
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [
+        ({"models": ["lenet"]}, "models"),
+        ({"syncs": ["gossip"]}, "sync"),
+        ({"against": ["horovod"]}, "against"),
+    ],
+)
+def test_unknown_names_are_refused_before_anything_starts(options, key):
+    with pytest.raises(InputError) as caught:
+        bench_train(**{"models": ["greennet"], "ranks": [1], **options})
+    assert caught.value.key == key
+    assert not psutil.Process().children()
+
+
+def _way(name, rates, **more):
+    way = training._Way(name, 2, images_per_s=rates, **more)
+    way.step_s, way.waited_s, way.cpu_s = [0.5], [0.01], [0.4]
+    return way
+
+
+def test_ratios_are_of_the_same_round_and_medians_over_the_rounds():
+    # The machine slows down in the third round: ratios do not notice.
+    ways = {
+        "single": _way("single", [100.0, 100.0, 10.0]),
+        "ring": _way("ring", [98.0, 96.0, 9.7]),
+        "tf-ring": _way("tf-ring", [50.0, 48.0, 4.85]),
+        "tf-ps": _way("tf-ps", [], failure="ended with 1: no luck"),
+    }
+    setup = training._Setup("greennet", 2, 8, 4, "auto")
+    row = training._row(setup, ways["ring"], ways, "shm")
+    assert row.efficiency == pytest.approx(0.97)
+    assert row.ratio == {"tf-ring": pytest.approx(2.0)}
+    assert row.absent == {"tf-ps": "ended with 1: no luck"}
+    assert (row.images_per_s, row.step_ms) == (96.0, 500.0)
+    assert (row.exposed_comm_ms, row.cpu_ms) == (10.0, 400.0)
+    lost = training._row(setup, ways["tf-ps"], ways, "")
+    assert lost.absent == {"tf-ps": "ended with 1: no luck"}
+
+
+def test_the_command_prints_lines_and_a_table_or_one_document(monkeypatch):
+    row = BenchRow(
+        *("greennet", 2, "ring", "shm", 123.4, 17.0, 16.0, 0.5, 0.98, 1.0, 2.0, 2.3),
+        ratio={"tf-ring": 1.5},
+        absent={"tf-ps": "gone"},
+    )
+    lost = BenchRow("greennet", 2, "tf-ps", "grpc", *[0.0] * 3, None, None, *[0.0] * 3)
+    lost.absent["tf-ps"] = "gone"
+    asked = {}
+
+    def measure(models, ranks, *, on_line, on_step, **options):
+        asked.update(options, models=models, ranks=ranks)
+        on_line("10\timages/sec: 123.4 +/- 1.0 (jitter = 2.0)\t2.300")
+        return [row, lost]
+
+    monkeypatch.setattr(training, "bench_train", measure)
+    words = ["bench", "train", "--models", "greennet", "--ranks", "1,2", "--against", "tf-ps"]
+    shown = CliRunner().invoke(app, words, env={"COLUMNS": "200"})
+    assert shown.exit_code == 0
+    assert "images/sec: 123.4 +/- 1.0 (jitter = 2.0)" in shown.stdout
+    assert "0.980" in shown.stdout
+    assert "tf-ps is absent: gone" in shown.stdout
+    assert (asked["models"], asked["ranks"]) == (["greennet"], [1, 2])
+    assert (asked["syncs"], asked["against"]) == (["ring", "ps"], ["tf-ps"])
+    document = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
+    assert document["rows"][0]["ratio"] == {"tf-ring": 1.5}
+    assert {"model", "ranks", "sync", "transport", "images_per_s", "step_ms"} <= set(
+        document["rows"][0]
+    )
+    assert CliRunner().invoke(app, ["bench", "train", "--ranks", "two"]).exit_code == 2
+
+
+@pytest.mark.slow
+def test_an_interrupted_benchmark_leaves_no_process(monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "_take_turn", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        bench_train(["greennet"], [1], syncs=["ring"], batch_size=4, image_size=8)
+    assert not psutil.Process().children()
+
+
+@pytest.mark.slow
+def test_ways_of_training_take_turns_in_one_run(tmp_path):
+    lines = []
+    rows = bench_train(
+        ["greennet"],
+        [2],
+        syncs=["ring", "ps"],
+        against=["tf-ring"],
+        rounds=2,
+        steps=2,
+        batch_size=4,
+        image_size=8,
+        on_line=lines.append,
+    )
+    assert [row.sync for row in rows] == ["single", "ring", "ps", "tf-ring"]
+    assert [row.transport for row in rows] == ["none", "shm", "shm", "grpc"]
+    assert all(row.images_per_s > 0 and row.cpu_ms > 0 for row in rows)
+    assert rows[1].ratio["tf-ring"] > 0
+    assert rows[0].efficiency == 1.0
+    # The same gradients whether by ring or by parameter server.
+    assert rows[1].loss == pytest.approx(rows[2].loss, abs=1e-6)
+    assert sum(line.startswith("total images/sec: ") for line in lines) == 4
+    assert not psutil.Process().children()
