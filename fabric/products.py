@@ -57,6 +57,10 @@ def _lanes_port(number: int) -> str:
     return f"Ethernet{number}/1"
 
 
+def _fpc_port(number: int) -> str:
+    return f"et-0/0/{number - 1}"
+
+
 SWITCHES: dict[str, SwitchProduct] = {
     # Cisco's data sheets of N9K-C93180YC-FX and N9K-C9336C-FX2 say 40 MB each.
     "nxos": SwitchProduct(
@@ -66,6 +70,8 @@ SWITCHES: dict[str, SwitchProduct] = {
     "eos": SwitchProduct(
         "DCS-7050SX3-48YC8", "32MB", _eos_leaf_port, "DCS-7050CX3-32S", "32MB", _lanes_port
     ),
+    # "QFX5K-Series Switches Packet Buffer Architecture" says 32256 KB for the QFX5120.
+    "junos": SwitchProduct("QFX5120-48Y", "32MB", _fpc_port, "QFX5120-32C", "32MB", _fpc_port),
     # Trident 3: 32 MB each. Port names: port_config.ini in sonic-buildimage
     # device/accton. Of an idle switch's buffer these fractions are near the XOFF that
     # `paisoar init` writes, so that ECN acts before PFC and PFC before anything is lost.

@@ -38,6 +38,9 @@ LINE_TIMEOUT_S = 30.0
 # Every switch CLI that we speak has it, and it always prints something.
 SETTLING_COMMAND = "show version"
 
+# What Junos prints on a line of its own before a prompt.
+_CONTEXT = re.compile(r"\{(?:master|backup|linecard|primary|secondary)[^}]*\}|\[edit\]")
+
 _SESSION_ERRORS = (NetmikoBaseException, SSHException, OSError, EOFError, ValueError)
 
 
@@ -89,7 +92,9 @@ class SwitchSession:
         text = self._cli.read_until_pattern(pattern=self._prompt, read_timeout=timeout_s)
         self._unprivileged = text.rstrip().endswith(">")
         lines = str(self._cli.normalize_linefeeds(text)).split("\n")
-        return "\n".join(line for line in lines if not re.match(self._prompt, line))
+        return "\n".join(
+            line for line in lines if not (re.match(self._prompt, line) or _CONTEXT.fullmatch(line))
+        )
 
     def show(self, command: str, *, timeout_s: float = SHOW_TIMEOUT_S) -> str:
         """What the switch prints for an exec command, without echo and prompt.

@@ -14,6 +14,7 @@ from fabric.twin.device import EmulatedDevice
 EMULATORS = {
     "nxos": "fabric.twin.nxos:EmulatedSwitch",
     "eos": "fabric.twin.eos:EmulatedSwitch",
+    "junos": "fabric.twin.junos:EmulatedSwitch",
     "sonic": "fabric.twin.sonic:EmulatedSwitch",
     "nvue": "fabric.twin.nvue:EmulatedSwitch",
 }

@@ -44,6 +44,11 @@ def roce_port(name: str, *, kmin: int = 100_000, pfc: bool = True) -> PortQos:
     )
 
 
+def reached(intended: DeviceQos) -> bool:
+    """Whether some DSCP is put into each priority that pauses, which Junos asks for."""
+    return all(set(port.pfc_priorities) <= set(port.dscp_to_priority) for port in intended.ports)
+
+
 @st.composite
 def ecns(draw: st.DrawFn) -> Ecn:
     kmin = draw(st.integers(1, 10**7))
