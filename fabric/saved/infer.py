@@ -330,6 +330,13 @@ class Inference:
         return self._vote("host receive buffer", sizes, 156096, lambda size: size > 0)
 
 
+def profile_of_speed(speed_bps: int) -> tuple[int, int, int, int, int]:
+    """The starter's Kmin, Kmax (bytes), Pmax (percent), XOFF and XON for this port speed."""
+    gbps = max(speed_bps // 10**9, 1)
+    xoff = XOFF * gbps
+    return KMIN * gbps, KMAX * gbps, PMAX_PERCENT, xoff, xoff - min(XON_BELOW, xoff // 2)
+
+
 def _mapped(mapping: tuple[int, ...], priority: int) -> list[int]:
     return [dscp for dscp in range(DSCP_COUNT) if mapping[dscp] == priority]
 

@@ -47,7 +47,10 @@ class CableRow:
 
 @dataclass(frozen=True, slots=True)
 class DeviceRow:
-    """One line of ``devices.csv``; what it leaves empty is empty."""
+    """One line of ``devices.csv``; what it leaves empty is empty.
+
+    ``nics`` are a host's, as ``ens1f0:mlx5:mlx5_0 ens1f1:mlx5:mlx5_1``.
+    """
 
     device: str
     kind: str = ""
@@ -56,6 +59,7 @@ class DeviceRow:
     role: str = ""
     buffer: str = ""
     address: str = ""
+    nics: str = ""
 
 
 @dataclass(frozen=True)
@@ -136,8 +140,8 @@ def load_folder(path: Path) -> SavedFolder:
             file=path,
             advice="One folder a device, one file a command: see docs/audit.md.",
         )
-    cables = _cables(path / CABLES) if (path / CABLES).exists() else None
-    devices = _devices(path / DEVICES) if (path / DEVICES).exists() else {}
+    cables = load_cables(path / CABLES) if (path / CABLES).exists() else None
+    devices = load_devices(path / DEVICES) if (path / DEVICES).exists() else {}
     return SavedFolder(path, files, cables, devices, tuple(notes))
 
 
@@ -218,7 +222,8 @@ def _rows(path: Path, first: str) -> list[tuple[int, dict[str, str]]]:
     return rows
 
 
-def _cables(path: Path) -> tuple[CableRow, ...]:
+def load_cables(path: Path) -> tuple[CableRow, ...]:
+    """Read ``cables.csv``: a, b, speed, length_m. InputError names a wrong line."""
     cables = []
     for line, row in _rows(path, "a"):
         try:
@@ -240,7 +245,8 @@ def _cables(path: Path) -> tuple[CableRow, ...]:
     return tuple(cables)
 
 
-def _devices(path: Path) -> dict[str, DeviceRow]:
+def load_devices(path: Path) -> dict[str, DeviceRow]:
+    """Read ``devices.csv``: device, kind, os, model and more. InputError names a wrong line."""
     known = set(DeviceRow.__dataclass_fields__)
     devices = {}
     for line, row in _rows(path, "device"):

@@ -22,6 +22,7 @@ from fabric.saved.identify import Identified, Identifier, outputs_of
 from fabric.saved.infer import Customs, Inference, Inferred, Voter, voters
 from fabric.saved.layout import (
     CABLES,
+    CableRow,
     DeviceRow,
     SavedFolder,
     file_name,
@@ -63,6 +64,7 @@ class SavedFabric:
     notes: tuple[str, ...] = ()
     inferred: tuple[Inferred, ...] = ()
     assumed: tuple[str, ...] = field(default=())
+    cables: tuple[CableRow, ...] = field(default=())
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values: what is worth saying."""
@@ -142,6 +144,7 @@ def read_folder(path: Path) -> SavedFabric:
         tuple(notes),
         tuple(inference.said),
         wiring.assumed,
+        tuple(CableRow(k.a, k.b, k.speed_bps, k.length_m) for k in wiring.links),
     )
 
 

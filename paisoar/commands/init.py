@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from fabric.errors import InputError
-from fabric.site import load_site
+from fabric.site import Site, load_site
 from fabric.starter import starter_yaml
 from fabric.topology import ClosShape
 from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, run
@@ -33,10 +33,22 @@ def init(
     ] = False,
     site: Annotated[str, typer.Option(help="The site's name.")] = "demo",
     environment: Annotated[
-        str, typer.Option(help="twin (emulated here) or site (real devices).")
-    ] = "twin",
+        str,
+        typer.Option(
+            help="twin (emulated here) or site (real devices); site with --from.",
+            show_default="twin",
+        ),
+    ] = "",
     switch_os: SwitchOsOption = "nxos",
     nic: NicOption = "mlx5",
+    from_: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--from",
+            help="An Ansible inventory, a NetBox export (JSON), a devices.csv, or a folder of "
+            "saved outputs; may be repeated, and the first that knows a thing is right.",
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -44,7 +56,14 @@ def init(
 
     Hosts have 25G NICs, leaf uplinks are 100G, and every leaf gets as many
     uplinks as it needs not to be oversubscribed.
+
+    With --from the devices and cables are those of an existing site. What no source
+    tells is missing in the file, and named with its line; exit 1 then.
     """
+    if from_:
+        run(as_json, lambda ui: _bring_in(ui, file, from_, site, environment or "site", force))
+        return
+    environment = environment or "twin"
     shape = ClosShape(hosts, leaves, spines, nics_per_host=2 if dual_homed else 1)
 
     def text() -> str:
@@ -62,12 +81,7 @@ def init(
 def _init(
     ui: Ui, file: Path, make_text: Callable[[], str], environment: str, force: bool
 ) -> Answer:
-    if environment not in ("twin", "site"):
-        raise InputError(
-            f"{environment!r} is no environment", key="--environment", advice="Use twin or site."
-        )
-    if file.exists() and not force:
-        raise InputError("exists already", file=file, advice="Use --force to overwrite it.")
+    _may_write(file, environment, force)
     try:
         text = make_text()
     except ValueError as error:
@@ -104,3 +118,85 @@ def _init(
         )
 
     return Answer(document, show)
+
+
+def _may_write(file: Path, environment: str, force: bool) -> None:
+    if environment not in ("twin", "site"):
+        raise InputError(
+            f"{environment!r} is no environment", key="--environment", advice="Use twin or site."
+        )
+    if file.exists() and not force:
+        raise InputError("exists already", file=file, advice="Use --force to overwrite it.")
+
+
+def _bring_in(
+    ui: Ui, file: Path, paths: list[Path], name: str, environment: str, force: bool
+) -> Answer:
+    from fabric.bringin import merged, read_source, site_yaml
+
+    _may_write(file, environment, force)
+    ui.say(f"reading {', '.join(map(str, paths))}")
+    source = merged([read_source(path) for path in paths])
+    written = site_yaml(source, site=name, environment=environment)
+    try:
+        file.write_text(written.text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", file=file) from error
+    faults = [f"{file}:{gap.line}: {gap.key}: missing: {gap.what}" for gap in written.gaps]
+    wiring: list[str] = []
+    if not faults:
+        try:
+            site = load_site(file)
+        except InputError as error:
+            faults.append(str(error))
+        else:
+            wiring = _wiring(paths, site)
+    switches = sum(device.kind != "host" for device in source.devices.values())
+    document = {
+        "file": str(file),
+        "hosts": len(source.devices) - switches,
+        "switches": switches,
+        "cables": len(source.cables),
+        "missing": [{"line": gap.line, "key": gap.key, "what": gap.what} for gap in written.gaps],
+        "faults": faults,
+        "assumed": list(written.assumed),
+        "notes": list(source.notes),
+        "wiring": wiring,
+    }
+
+    def show(out: Console) -> None:
+        for title, lines in (
+            ("note", source.notes),
+            ("assumed", written.assumed),
+            ("wiring", wiring),
+        ):
+            for line in lines:
+                out.print(f"{title}: {line}", markup=False)
+        for line in faults:
+            out.print(line, markup=False)
+        out.print(
+            f"{file}: {document['hosts']} hosts, {switches} switches, {len(source.cables)} cables."
+            + (" Complete it, then:" if faults else " Next:")
+            + f" paisoar check -f {file}"
+        )
+
+    return Answer(document, show, good=not faults)
+
+
+def _wiring(paths: list[Path], site: Site) -> list[str]:
+    """What LLDP in saved outputs says of the cables that were written."""
+    from fabric.audit import audit
+    from fabric.saved.offline import read_for_site
+
+    lines = []
+    for path in paths:
+        if not path.is_dir() or not any((path / name).is_dir() for name in site.devices):
+            continue
+        saved = read_for_site(path, site)
+        report = audit(saved.site, saved.states, saved.intended)
+        lines += [
+            f"{finding.device} {finding.port}: {finding.message.partition('. ')[0]}"
+            for finding in report.findings
+            if finding.rule in ("cabling", "lldp-peers", "port-missing")
+        ]
+    return lines

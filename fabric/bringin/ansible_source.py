@@ -1,0 +1,103 @@
+"""Devices from an Ansible inventory, read by Ansible's own library.
+
+Any form that it takes: YAML, INI, a folder, with ``group_vars`` and ``host_vars``
+beside it. ``ansible_network_os`` names the system, groups and names the role; the
+rest of what ``fabric.yaml`` wants may stand in ``paisoar_*`` variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fabric.bringin.sources import Source, SourceDevice, SourceNic, kind_of, role_of, system
+from fabric.errors import InputError
+from fabric.units import parse_speed_bps
+
+
+def read_inventory(path: Path) -> Source:
+    """Devices of an inventory. InputError where Ansible finds no host in it."""
+    from ansible.inventory.manager import InventoryManager  # noqa: PLC0415 - a second to import
+    from ansible.parsing.dataloader import DataLoader  # noqa: PLC0415
+    from ansible.utils.display import Display  # noqa: PLC0415
+    from ansible.vars.manager import VariableManager  # noqa: PLC0415
+
+    if not path.exists():
+        raise InputError("no such file", file=path)
+    # What is wrong is said by us, once; Ansible's warnings would go between.
+    told: list[str] = []
+    warning = Display.warning
+    Display.warning = lambda _self, msg, *_a, **_k: told.append(str(msg))
+    try:
+        loader = DataLoader()
+        inventory = InventoryManager(loader=loader, sources=[str(path)])
+        variables = VariableManager(loader=loader, inventory=inventory)
+        hosts = [
+            (
+                str(host.name),
+                [str(group.name) for group in host.get_groups()],
+                dict(variables.get_vars(host=host, include_hostvars=False)),
+            )
+            for host in inventory.get_hosts()
+        ]
+    except Exception as error:  # Ansible's own, of many classes
+        raise InputError(f"Ansible cannot read it: {error}", file=path) from error
+    finally:
+        Display.warning = warning
+    if not hosts:
+        raise InputError(
+            f"no host in it{': ' + told[0].strip() if told else ''}",
+            file=path,
+            advice="Name a file that `ansible-inventory -i FILE --list` reads.",
+        )
+    return Source({name: _device(path, name, groups, values) for name, groups, values in hosts})
+
+
+def _device(path: Path, name: str, groups: list[str], values: Mapping[str, Any]) -> SourceDevice:
+    def value(*keys: str) -> str:
+        return next((str(values[key]) for key in keys if values.get(key)), "")
+
+    words = [group for group in groups if group not in ("all", "ungrouped")]
+    os_name = system(value("paisoar_os", "ansible_network_os", "network_os"))
+    kind = value("paisoar_kind") or kind_of(os_name, [*words, name])
+    port = value("ansible_port")
+    return SourceDevice(
+        name,
+        kind,
+        "" if kind == "host" else os_name,
+        value("paisoar_model", "model", "device_model"),
+        value("paisoar_role") or role_of([*words, name]),
+        value("paisoar_buffer"),
+        value("ansible_host"),
+        int(port) if port.isdecimal() else None,
+        value("ansible_user"),
+        nics_of(path, name, values.get("paisoar_nics")),
+    )
+
+
+def nics_of(path: Path, device: str, nics: object) -> tuple[SourceNic, ...]:
+    """NICs as ``fabric.yaml`` writes them: by interface, with family, rdma, speed, address."""
+    if not nics:
+        return ()
+    if not isinstance(nics, Mapping) or not all(isinstance(v, Mapping) for v in nics.values()):
+        raise InputError(
+            f"{device}: its NICs are no mapping of interface to family, rdma, speed, address",
+            file=path,
+        )
+    found = []
+    for name, nic in nics.items():
+        try:
+            speed = parse_speed_bps(str(nic["speed"])) if nic.get("speed") else None
+        except ValueError as error:
+            raise InputError(f"{device}: {name}: {error}", file=path) from None
+        found.append(
+            SourceNic(
+                str(name),
+                str(nic.get("family", "")),
+                str(nic.get("rdma", "")),
+                speed,
+                str(nic.get("address", "")),
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,62 @@
+"""``paisoar init --from``: what it writes passes the check, or what is missing is named."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from paisoar.cli import app
+from tests.fabric.saved.folders import saved
+
+
+def call(*words, code=0):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == code, result.output
+    return result.stdout
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return saved(tmp_path)[1]
+
+
+def test_a_site_from_saved_outputs_passes_the_check(folder, tmp_path):
+    file = tmp_path / "mine.yaml"
+    said = json.loads(call("init", "--from", folder, "-f", file, "--json"))
+    assert (said["hosts"], said["switches"], said["cables"], said["missing"]) == (4, 3, 6, [])
+    call("check", "-f", file)
+    assert "0 findings" in call("audit", "--from", folder, "-f", file)
+
+
+def test_what_is_missing_is_named_with_its_line_and_ends_with_1(tmp_path):
+    (tmp_path / "devices.csv").write_text("leaf1,switch,nxos,Unheard-Of\n")
+    file = tmp_path / "mine.yaml"
+    said = json.loads(
+        call("init", "--from", tmp_path / "devices.csv", "-f", file, "--json", code=1)
+    )
+    lines = file.read_text().splitlines()
+    keys = {gap["key"]: gap["line"] for gap in said["missing"]}
+    assert "missing: buffer" in lines[keys["devices.leaf1.buffer"] - 1]
+    assert f"{file}:{keys['devices.leaf1.buffer']}: devices.leaf1.buffer" in said["faults"][0]
+
+
+def test_cables_that_lldp_contradicts_are_said(folder, tmp_path):
+    cables = tmp_path / "cables.csv"
+    pairs = [("leaf1:Ethernet1/1", "host2:ens1f0"), ("leaf1:Ethernet1/2", "host1:ens1f0"),
+             ("leaf2:Ethernet1/1", "host3:ens1f0"), ("leaf2:Ethernet1/2", "host4:ens1f0"),
+             ("leaf1:Ethernet1/49", "spine1:Ethernet1/1"),
+             ("leaf2:Ethernet1/49", "spine1:Ethernet1/2")]  # fmt: skip
+    cables.write_text("".join(f"{a},{b},{'100G' if 'spine' in b else '25G'},3\n" for a, b in pairs))
+    file = tmp_path / "mine.yaml"
+    said = json.loads(call("init", "--from", cables, "--from", folder, "-f", file, "--json"))
+    assert said["wiring"] == [
+        "leaf1 Ethernet1/1, Ethernet1/2: the cables of Ethernet1/1 and Ethernet1/2 are swapped"
+    ]
+
+
+def test_nothing_is_overwritten_unasked(folder, tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text("mine")
+    call("init", "--from", folder, "-f", file, code=2)
+    assert file.read_text() == "mine"
+    call("init", "--from", folder, "-f", file, "--force")
