@@ -8,6 +8,7 @@ fails never hides the others' results.
 from __future__ import annotations
 
 import concurrent.futures
+import dataclasses
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -114,7 +115,7 @@ def read_states(
     refused: dict[str, dict[str, str]] = {}
 
     def parse(module: DeviceModule, target: Target, reading: Reading) -> DeviceQos:
-        state = module.read(target, reading.outputs)
+        state = _state(module, target, reading)
         outputs[target.device] = reading.outputs
         refused[target.device] = reading.refused
         return state
@@ -137,8 +138,8 @@ def parse_states(site: Site, readings: Mapping[str, Reading]) -> States:
         try:
             states[device] = _parsed(
                 device,
-                lambda name=device, read=reading: module_of(site, name).read(  # type: ignore[misc]
-                    target_of(site, name), read.outputs
+                lambda name=device, read=reading: _state(  # type: ignore[misc]
+                    module_of(site, name), target_of(site, name), read
                 ),
             )
         except PaisoarError as error:
@@ -152,6 +153,33 @@ def parse_states(site: Site, readings: Mapping[str, Reading]) -> States:
     )
 
 
+def _state(module: DeviceModule, target: Target, reading: Reading) -> DeviceQos:
+    """What a device does. DeviceError where it refused every command.
+
+    What it does not show comes with its complaints about the commands that would.
+    """
+    _answering(target.device, reading)
+    state = module.read(target, reading.outputs)
+    if not state.unread:
+        return state
+    reasons = tuple(f"`{command}`: {said}" for command, said in reading.refused.items())
+    return dataclasses.replace(state, unread=(*state.unread, *reasons))
+
+
+def _answering(device: str, reading: Reading) -> None:
+    """DeviceError where every command was refused: then nothing is known of the device."""
+    if reading.outputs or not reading.refused:
+        return
+    command, said = next(iter(reading.refused.items()))
+    raise DeviceError(
+        device,
+        f"refused all {len(reading.refused)} commands, first `{command}`",
+        said,
+        advice="Log in as PAISoar does and try that command; the account may lack rights "
+        "(hosts: sudo without a password, or root).",
+    )
+
+
 def read_counters(
     site: Site, devices: Iterable[str] | None = None, on_done: OnDone | None = None
 ) -> Counters:
@@ -160,10 +188,15 @@ def read_counters(
         site,
         devices,
         lambda module, target: module.counter_commands(target),
-        lambda module, target, reading: module.read_counters(target, reading.outputs, time.time()),
+        _counted,
         on_done,
     )
     return Counters(snapshots, failed)
+
+
+def _counted(module: DeviceModule, target: Target, reading: Reading) -> CounterSnapshot:
+    _answering(target.device, reading)
+    return module.read_counters(target, reading.outputs, time.time())
 
 
 def read_outputs(

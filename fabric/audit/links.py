@@ -31,8 +31,9 @@ def port_missing(subject: Subject) -> Iterator[Fault | Skip]:
     there = {live.name for live, _ in subject.pairs}
     for port in subject.intended.ports:
         if port.name not in there:
-            if skip := subject.skip("port-missing", port.name, "everything"):
-                yield skip
+            if unseen := subject.unseen(port.name, "everything"):
+                # Not a skip: of a port that shows nothing, no rule at all can speak.
+                yield Fault("the device shows nothing of this port", port.name, (unseen,))
             else:
                 yield Fault("the device shows no such port", port.name)
 

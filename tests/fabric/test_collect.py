@@ -1,12 +1,14 @@
 """Reading devices over real SSH: one failure hides nothing, host keys are checked."""
 
 import asyncio
+import concurrent.futures
 import dataclasses
 import socket
 
 import asyncssh
 import pytest
 
+from fabric import collect
 from fabric.access import Access
 from fabric.collect import (
     Reading,
@@ -18,10 +20,12 @@ from fabric.collect import (
 )
 from fabric.devices.registry import module_of, target_of
 from fabric.errors import DeviceError, DevicesError, UnreachableError
-from fabric.hostssh import close_hosts, run_on_host
+from fabric.hostssh import Answer, close_hosts, run_on_host
 from fabric.switchssh import SwitchSession, close_switches, switch_session
+from tests.fabric.devices.mlx5.samples import factory
 from tests.fabric.ssh_servers import shell, ssh_servers
 from tests.fabric.switch_sites import switch_site
+from tests.sites import make_site
 
 
 @pytest.fixture
@@ -51,6 +55,31 @@ def test_sudo_runs_the_command_as_root_through_sudo(host, tmp_path, monkeypatch)
     command = "echo 'it is' done"
     answers = run_on_host("host1", access, (command,), sudo=True).result()
     assert answers[command].stdout == "sudo -n --\nit is done\n"
+
+
+def test_a_host_that_refuses_every_command_is_not_read_and_says_why(tmp_path, monkeypatch):
+    site = make_site(tmp_path, environment="site")
+    said = Answer("", "sudo: a password is required", 1)
+    monkeypatch.setattr(
+        collect, "access_to", lambda _site, _name: Access("h", 22, "root", tmp_path)
+    )
+    done = concurrent.futures.Future()
+    commands = module_of(site, "host1").read_commands(target_of(site, "host1"))
+    done.set_result(dict.fromkeys(commands, said))
+    monkeypatch.setattr(collect, "run_on_host", lambda *_args, **_options: done)
+    states = read_states(site, ["host1"])
+    assert not states.states
+    assert "sudo: a password is required" in states.failed["host1"].message
+
+
+def test_why_a_command_was_refused_stands_beside_what_is_not_known(tmp_path, monkeypatch):
+    site = make_site(tmp_path, environment="site")
+    outputs = dict(factory())
+    refused = {c: "exit status 127: not found" for c in outputs if "mlnx" in c}
+    for command in refused:
+        del outputs[command]
+    states = parse_states(site, {"host1": Reading(outputs, refused)})
+    assert any("not found" in fact for fact in states.states["host1"].unread)
 
 
 def test_reading_again_uses_the_same_connection_and_survives_its_loss(host):
