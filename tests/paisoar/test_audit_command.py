@@ -1,7 +1,9 @@
 """``paisoar audit --from`` and ``paisoar explain``, as a person calls them."""
 
 import json
+import re
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -98,3 +100,15 @@ def test_every_check_of_the_list_has_a_rule_or_is_tested_elsewhere():
     covered = {number for rule in rules() for number in rule.checks}
     # 47 is about our own commands: tests/fabric/devices/test_read_only.py.
     assert set(range(1, 47)) <= covered
+
+
+def test_the_documentation_maps_every_check_to_rules_that_cover_it_and_names_every_rule():
+    text = (Path(__file__).parents[2] / "docs/audit.md").read_text()
+    known = {rule.id: rule for rule in rules()}
+    rows = re.findall(r"^\| (\d\d) \|[^|]*\|([^|]*)\|", text, re.MULTILINE)
+    assert [number for number, _ in rows] == [f"{number:02d}" for number in range(1, 48)]
+    for number, cell in rows:
+        named = {name for name in re.findall(r"`([a-z-]+)`", cell) if name in known}
+        covering = {rule.id for rule in rules() if int(number) in rule.checks}
+        assert covering == named or number == "28", (number, covering, named)
+    assert set(known) <= set(re.findall(r"`([a-z-]+)`", text))
