@@ -1,11 +1,11 @@
 import json
 
-import psutil
 import pytest
 from typer.testing import CliRunner
 
 from fabric.errors import InputError
 from paisoar.cli import app
+from tests.trainer.leftovers import ranks_left
 from trainer.bench import training
 from trainer.bench.training import BenchRow, bench_train
 
@@ -22,7 +22,7 @@ def test_unknown_names_are_refused_before_anything_starts(options, key):
     with pytest.raises(InputError) as caught:
         bench_train(**{"models": ["greennet"], "ranks": [1], **options})
     assert caught.value.key == key
-    assert not psutil.Process().children()
+    assert not ranks_left()
 
 
 def _way(name, rates, **more):
@@ -90,7 +90,7 @@ def test_an_interrupted_benchmark_leaves_no_process(monkeypatch):
     monkeypatch.setattr(training, "_take_turn", interrupt)
     with pytest.raises(KeyboardInterrupt):
         bench_train(["greennet"], [1], syncs=["ring"], batch_size=4, image_size=8)
-    assert not psutil.Process().children()
+    assert not ranks_left()
 
 
 @pytest.mark.slow
@@ -102,17 +102,17 @@ def test_ways_of_training_take_turns_in_one_run(tmp_path):
         syncs=["ring", "ps"],
         against=["tf-ring"],
         rounds=2,
-        steps=2,
+        steps=20,
         batch_size=4,
         image_size=8,
         on_line=lines.append,
     )
     assert [row.sync for row in rows] == ["single", "ring", "ps", "tf-ring"]
     assert [row.transport for row in rows] == ["none", "shm", "shm", "grpc"]
-    assert all(row.images_per_s > 0 and row.cpu_ms > 0 for row in rows)
+    assert all(row.images_per_s > 0 and row.cpu_ms >= 0 for row in rows)
     assert rows[1].ratio["tf-ring"] > 0
     assert rows[0].efficiency == 1.0
     # The same gradients whether by ring or by parameter server.
     assert rows[1].loss == pytest.approx(rows[2].loss, abs=1e-6)
     assert sum(line.startswith("total images/sec: ") for line in lines) == 4
-    assert not psutil.Process().children()
+    assert not ranks_left()

@@ -5,9 +5,9 @@ import sys
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
+from tests.trainer.leftovers import ranks_left
 from trainer import supervise
 from trainer.collective.errors import LostPeerError
 from trainer.supervise import run_ranks
@@ -29,7 +29,7 @@ def run(misfortune, transport="shm", ranks=3, **options):
         )
     finally:
         assert time.monotonic() - struck[0] < 10 or misfortune == "late"
-        assert not psutil.Process().children()
+        assert not ranks_left()
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import sys
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
-import psutil
 import pytest
 
 from fabric.errors import GateRefusedError, InputError
+from tests.trainer.leftovers import ranks_left
 from trainer.checkpoint import latest_checkpoint, read_meta
 from trainer.collective.errors import LostPeerError
 from trainer.launch import EpochRecord, JobSpec, TrainingPlan, train
@@ -34,7 +34,7 @@ def test_without_a_pass_of_the_gate_nothing_is_started(gate_pass):
         train(JobSpec(gate_pass=gate_pass))
     assert caught.value.reason == "no-gate-pass"
     assert caught.value.exit_code == 1
-    assert not psutil.Process().children()
+    assert not ranks_left()
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_transport_and_resume_are_checked_before_anything_starts(tmp_path):
     assert caught.value.key == "data"
     with pytest.raises(InputError, match="no checkpoint to resume from"):
         train(JobSpec(PASS, resume=True, checkpoint_folder=tmp_path))
-    assert not psutil.Process().children()
+    assert not ranks_left()
 
 
 def test_the_launcher_itself_stays_without_tensorflow():
@@ -118,7 +118,7 @@ def test_a_training_that_lost_a_rank_goes_on_from_its_last_checkpoint(tmp_path):
 
     def kill_one(progress):
         if progress.kind == "epoch" and progress.epoch == 2 and not killed:
-            killed.append(psutil.Process().children()[-1].pid)
+            killed.append(ranks_left()[-1].pid)
             os.kill(killed[0], signal.SIGKILL)
 
     with pytest.raises(LostPeerError) as caught:
@@ -126,7 +126,7 @@ def test_a_training_that_lost_a_rank_goes_on_from_its_last_checkpoint(tmp_path):
     assert caught.value.failure.culprit.pid == killed[0]
     assert "SIGKILL" in str(caught.value)
     assert "reported: rank" in str(caught.value)
-    assert not psutil.Process().children()
+    assert not ranks_left()
     saved = read_meta(latest_checkpoint(tmp_path))["epoch"]
     longer = TrainingPlan(epochs=saved + 2, batch_size=64, seed=2)
     result = train(JobSpec(PASS, longer, transport="tcp", checkpoint_folder=tmp_path, resume=True))
