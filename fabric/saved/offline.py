@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from fabric.counters import CounterSnapshot
-from fabric.devices.base import ReadError
+from fabric.devices.base import ReadError, TargetPort
 from fabric.devices.registry import expected_qos, module_of, target_of
 from fabric.errors import InputError, PaisoarError
 from fabric.intended import intended_qos
 from fabric.intent import Intent
 from fabric.qos import DeviceQos
-from fabric.saved.identify import Identified, Identifier, outputs_of
+from fabric.saved.identify import DEFAULT_SPEED_BPS, Identified, Identifier, outputs_of
 from fabric.saved.infer import Customs, Inference, Inferred, Voter, voters
 from fabric.saved.layout import (
     CABLES,
@@ -119,7 +119,7 @@ def read_folder(path: Path) -> SavedFabric:
     wiring, notes = _known_ends(wiring, states)
     notes = [*saved.notes, *notes, *wiring.faults]
     ends = _ends_of(wiring.links)
-    devices = {name: _at_speed(one, ends) for name, one in devices.items()}
+    devices = {n: _at_its_cables(one, ends, saved.files[n]) for n, one in devices.items()}
     states = {name: one.state for name, one in devices.items()}
     loose = _loose(states, wiring.links)
     speeds = {end: link.speed_bps for link in wiring.links for end in (link.a, link.b)}
@@ -196,22 +196,37 @@ def _ends_of(links: Sequence[Link]) -> dict[PortRef, Link]:
     return {end: link for link in links for end in (link.a, link.b)}
 
 
-def _at_speed(one: Identified, ends: Mapping[PortRef, Link]) -> Identified:
-    """A host read anew where its cables are of another speed than was guessed."""
-    if one.state.kind != "host":
-        return one
+def _at_its_cables(
+    one: Identified, ends: Mapping[PortRef, Link], files: Mapping[str, str]
+) -> Identified:
+    """The device read anew where its cables tell more than was known when it was identified.
+
+    A NIC's thresholds follow from its link's speed; some switches are asked port by
+    port, and which ports they have is known only now.
+    """
+    device = one.target.device
+    known = one.target.ports
+    if one.state.kind == "switch":
+        known = tuple(
+            TargetPort(port.name, DEFAULT_SPEED_BPS, 1.0)
+            for port in one.state.ports
+            if PortRef(device, port.name) in ends
+        )
     ports = []
-    for port in one.target.ports:
-        link = ends.get(PortRef(one.target.device, port.name))
-        if link is None:
-            ports.append(port)
-        else:
-            ports.append(replace(port, speed_bps=link.speed_bps, cable_m=link.length_m))
+    for port in known:
+        link = ends.get(PortRef(device, port.name))
+        if link is not None:
+            port = replace(port, speed_bps=link.speed_bps, cable_m=link.length_m)  # noqa: PLW2901
+        ports.append(port)
     target = replace(one.target, ports=tuple(ports))
-    speeds = [(a.speed_bps, b.speed_bps) for a, b in zip(one.target.ports, ports, strict=True)]
-    if all(a == b for a, b in speeds):
+    outputs = outputs_of(one.module.read_commands(target), files)
+    same_speeds = [p.speed_bps for p in one.target.ports] == [p.speed_bps for p in ports]
+    if outputs.keys() == one.outputs.keys() and (same_speeds or one.state.kind == "switch"):
         return replace(one, target=target)
-    return replace(one, target=target, state=one.module.read(target, one.outputs))
+    try:
+        return replace(one, target=target, outputs=outputs, state=one.module.read(target, outputs))
+    except (ReadError, PaisoarError, ValueError, KeyError, IndexError):
+        return replace(one, target=target)
 
 
 def _loose(states: Mapping[str, DeviceQos], links: Sequence[Link]) -> dict[str, tuple[Link, ...]]:

@@ -225,5 +225,5 @@ def _rdma(port: PortQos, device: str) -> str:
     return (
         f"/sys/class/infiniband/{device}/hca_type:MT4125\n"
         f"{paths.traffic_class_file(device)}:Global tclass={verbs}\n"
-        f"{paths.rdma_cm_file(device)}:{tos}\n"
+        f"/sys/kernel/config/rdma_cm/{device}/ports/1/default_roce_tos:{tos}\n"
     )
