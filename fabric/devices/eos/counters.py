@@ -10,10 +10,11 @@ interface without any event is left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
-from fabric.counters import Counter, CounterSnapshot
+from fabric.counters import CounterSnapshot
 from fabric.devices.base import Outputs, Target
+from fabric.devices.counted import Key, snapshot
 from fabric.devices.eos.lines import interface_name, is_physical
 from fabric.devices.eos.read import INTERFACES
 from fabric.devices.eos.shown import count, members, parse_json
@@ -25,9 +26,6 @@ ECN = "show qos interfaces ecn counters queue | json"
 WATCHDOG = "show priority-flow-control counters watchdog | json"
 
 COMMANDS = (INTERFACES, QUEUES, PFC, ECN, WATCHDOG)
-
-# (port, name, priority or queue) -> value
-Key = tuple[str, str, int | None]
 
 NOT_COUNTED = {
     "rx_pause_us": "EOS counts pause frames, not their time",
@@ -77,29 +75,8 @@ def read_counters(target: Target, outputs: Outputs, taken_at_s: float) -> Counte
             values.update(reader(parse_json(command, outputs[command])))
     if WATCHDOG in outputs:
         values.update(_watchdog(target, parse_json(WATCHDOG, outputs[WATCHDOG])))
-    return CounterSnapshot(
-        target.device,
-        taken_at_s,
-        tuple(
-            Counter(target.device, port, name, value, priority)
-            for (port, name, priority), value in values.items()
-            if is_physical(port)
-        ),
-        tuple(_missing(target, outputs, values)),
-    )
-
-
-def _missing(target: Target, outputs: Outputs, values: Iterable[Key]) -> Iterator[str]:
-    shown = {(port, name) for port, name, _ in values}
-    for command, names in _EXPECTED.items():
-        if command not in outputs:
-            yield from (f"{name}: '{command}' was not answered" for name in names)
-            continue
-        for port in target.ports:
-            for name in names:
-                if (port.name, name) not in shown:
-                    yield f"{name}: '{command}' does not show it for {port.name}"
-    yield from (f"{name}: {reason}" for name, reason in NOT_COUNTED.items())
+    physical = {key: value for key, value in values.items() if is_physical(key[0])}
+    return snapshot(target, outputs, taken_at_s, physical, _EXPECTED, NOT_COUNTED)
 
 
 def _interfaces(data: object) -> Iterator[tuple[Key, int]]:

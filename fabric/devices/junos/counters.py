@@ -8,19 +8,17 @@ counts, as several public parsers of QFX output read it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from fabric.counters import Counter, CounterSnapshot
+from fabric.counters import CounterSnapshot
 from fabric.devices.base import Outputs, ReadError, Target
+from fabric.devices.counted import Key, snapshot
 from fabric.devices.junos.statements import is_physical
 
 EXTENSIVE = "show interfaces extensive"
 QUEUES = "show interfaces queue"
 
 COMMANDS = (EXTENSIVE, QUEUES)
-
-# (port, name, priority or queue) -> value
-Key = tuple[str, str, int | None]
 
 NOT_COUNTED = {
     "rx_pause_us": "Junos counts pause frames, not their time",
@@ -83,28 +81,7 @@ def read_counters(target: Target, outputs: Outputs, taken_at_s: float) -> Counte
         if command in outputs:
             for port, text in _blocks(command, outputs[command]):
                 values.update(reader(port, text))
-    return CounterSnapshot(
-        target.device,
-        taken_at_s,
-        tuple(
-            Counter(target.device, port, name, value, priority)
-            for (port, name, priority), value in values.items()
-        ),
-        tuple(_missing(target, outputs, values)),
-    )
-
-
-def _missing(target: Target, outputs: Outputs, values: Iterable[Key]) -> Iterator[str]:
-    shown = {(port, name) for port, name, _ in values}
-    for command, names in _EXPECTED.items():
-        if command not in outputs:
-            yield from (f"{name}: '{command}' was not answered" for name in names)
-            continue
-        for port in target.ports:
-            for name in names:
-                if (port.name, name) not in shown:
-                    yield f"{name}: '{command}' does not show it for {port.name}"
-    yield from (f"{name}: {reason}" for name, reason in NOT_COUNTED.items())
+    return snapshot(target, outputs, taken_at_s, values, _EXPECTED, NOT_COUNTED)
 
 
 def _blocks(command: str, text: str) -> Iterator[tuple[str, str]]:

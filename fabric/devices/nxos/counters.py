@@ -9,10 +9,11 @@ listing with the header of later releases.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-from fabric.counters import Counter, CounterSnapshot
+from fabric.counters import CounterSnapshot
 from fabric.devices.base import Outputs, ReadError, Target
+from fabric.devices.counted import Key, snapshot
 from fabric.devices.nxos.names import interface_name, is_physical
 from fabric.devices.nxos.read import INTERFACE, PFC
 from fabric.devices.nxos.state import number, parse_pfc
@@ -21,9 +22,6 @@ QUEUING = "show queuing interface"
 WATCHDOG = "show queuing pfc-queue detail"
 
 COMMANDS = (INTERFACE, PFC, QUEUING, WATCHDOG)
-
-# (port, name, priority or queue) -> value
-Key = tuple[str, str, int | None]
 
 NOT_COUNTED = {
     "link_down_events": "NX-OS shows the last flap, not how many there were",
@@ -99,34 +97,13 @@ def read_counters(target: Target, outputs: Outputs, taken_at_s: float) -> Counte
     if PFC in outputs:
         by_priority = {(port, name) for port, name, priority in values if priority is not None}
         _merge(values, _pfc(outputs[PFC], by_priority))
-    return CounterSnapshot(
-        target.device,
-        taken_at_s,
-        tuple(
-            Counter(target.device, port, name, value, priority)
-            for (port, name, priority), value in values.items()
-            if is_physical(port)
-        ),
-        tuple(_missing(target, outputs, values)),
-    )
+    physical = {key: value for key, value in values.items() if is_physical(key[0])}
+    return snapshot(target, outputs, taken_at_s, physical, _EXPECTED, NOT_COUNTED)
 
 
 def _merge(values: dict[Key, int], found: Iterable[tuple[Key, int]]) -> None:
     for key, value in found:
         values[key] = max(value, values.get(key, 0))
-
-
-def _missing(target: Target, outputs: Outputs, values: Mapping[Key, int]) -> Iterator[str]:
-    shown = {(port, name) for port, name, _ in values}
-    for command, names in _EXPECTED.items():
-        if command not in outputs:
-            yield from (f"{name}: '{command}' was not answered" for name in names)
-            continue
-        for port in target.ports:
-            for name in names:
-                if (port.name, name) not in shown:
-                    yield f"{name}: '{command}' does not show it for {port.name}"
-    yield from (f"{name}: {reason}" for name, reason in NOT_COUNTED.items())
 
 
 def _pfc(text: str, by_priority: set[tuple[str, str]]) -> Iterator[tuple[Key, int]]:

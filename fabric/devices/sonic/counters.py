@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from fabric.counters import Counter, CounterSnapshot
+from fabric.counters import CounterSnapshot
 from fabric.devices.base import Outputs, ReadError, Target
+from fabric.devices.counted import Key, snapshot
 from fabric.devices.sonic.columns import number, tables
 from fabric.devices.sonic.names import is_physical
 
@@ -23,8 +24,6 @@ WATCHDOG = "show pfcwd stats"
 
 COMMANDS = (INTERFACES, QUEUES, MARKS, PFC, GROUPS, WATCHDOG)
 
-# (port, name, priority or queue) -> value
-Key = tuple[str, str, int | None]
 Values = Iterator[tuple[Key, int]]
 
 NOT_COUNTED = {
@@ -86,29 +85,8 @@ def read_counters(target: Target, outputs: Outputs, taken_at_s: float) -> Counte
                 raise ReadError(f"{command}: no table in its output")
             values.update(reader(outputs[command]))
     values.update(_tx_bytes(values))
-    return CounterSnapshot(
-        target.device,
-        taken_at_s,
-        tuple(
-            Counter(target.device, port, name, value, priority)
-            for (port, name, priority), value in values.items()
-            if is_physical(port)
-        ),
-        tuple(_missing(target, outputs, values)),
-    )
-
-
-def _missing(target: Target, outputs: Outputs, values: Mapping[Key, int]) -> Iterator[str]:
-    shown = {(port, name) for port, name, _ in values}
-    for command, names in _EXPECTED.items():
-        if command not in outputs:
-            yield from (f"{name}: '{command}' was not answered" for name in names)
-            continue
-        for port in target.ports:
-            for name in names:
-                if (port.name, name) not in shown:
-                    yield f"{name}: '{command}' does not show it for {port.name}"
-    yield from (f"{name}: {reason}" for name, reason in NOT_COUNTED.items())
+    physical = {key: value for key, value in values.items() if is_physical(key[0])}
+    return snapshot(target, outputs, taken_at_s, physical, _EXPECTED, NOT_COUNTED)
 
 
 def _tx_bytes(values: Mapping[Key, int]) -> dict[Key, int]:

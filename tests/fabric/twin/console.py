@@ -6,6 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from fabric.devices.base import Change, DeviceModule
+from fabric.devices.registry import expected_qos, module_of, target_of
+from fabric.intended import intended_qos
+from fabric.plan import mismatches
+from fabric.qos import DeviceQos
 from fabric.site import Site, load_site
 from fabric.starter import starter_yaml
 from fabric.topology import ClosShape
@@ -75,3 +79,50 @@ def switches_of(switch_class: Any, site: Site, folder: Path) -> dict[str, Any]:
     for name in site.topology.switches:
         found[name] = switch_class(name, folder / "devices" / name, site, found)
     return found
+
+
+class Provisioner:
+    """Our module at work on one switch of a site, typing on its console."""
+
+    def __init__(self, site: Site, name: str, console: Console) -> None:
+        self.console = console
+        self.module = module_of(site, name)
+        self.target = target_of(site, name)
+        self._wanted = intended_qos(site, name)
+        self._expected = expected_qos(site, name)
+
+    def change(self) -> Change:
+        outputs = self.console.outputs(self.module.read_commands(self.target))
+        return self.module.change(self.target, outputs, self._wanted)
+
+    def read(self) -> DeviceQos:
+        outputs = self.console.outputs(self.module.read_commands(self.target))
+        return self.module.read(self.target, outputs)
+
+    def wrong(self) -> list[str]:
+        return mismatches(self.read(), self._expected)
+
+    def apply(self) -> Change:
+        """The change, which left nothing wrong and nothing to do."""
+        change = self.change()
+        self.console.apply(self.module, change)
+        assert self.wrong() == []
+        assert self.change() == Change()
+        return change
+
+    def there_and_back(self) -> str:
+        """Apply and undo; the configuration in between."""
+        before = self.console.running()
+        change = self.apply()
+        between = self.console.running()
+        self.console.undo(self.module, change)
+        assert self.console.running() == before
+        return between
+
+    def sees_fault(self, kind: str, port: str) -> None:
+        """A fault is seen, and mended by the next change."""
+        self.apply()
+        self.console.switch.break_(kind, "" if kind == "ecn-off" else port)
+        word = {"pfc-off": "pfc_priorities", "mtu": "mtu_bytes", "ecn-off": "ecn"}[kind]
+        assert any(word in line for line in self.wrong())
+        self.apply()

@@ -10,12 +10,11 @@ from hypothesis import given, settings
 
 from fabric.devices.base import Change
 from fabric.devices.eos import MODULE
-from fabric.devices.registry import expected_qos, module_of, target_of
-from fabric.intended import intended_qos
 from fabric.plan import mismatches
 from fabric.site import Site
 from fabric.twin.eos import EmulatedSwitch
 from tests.fabric.devices.intents import state, switches, target
+from tests.fabric.twin.console import Provisioner
 from tests.fabric.twin.eos.conftest import Console
 
 PORTS = ("Ethernet1", "Ethernet49/1")
@@ -23,29 +22,24 @@ PORTS = ("Ethernet1", "Ethernet49/1")
 
 @pytest.mark.parametrize("name", ["leaf1", "spine1"])
 def test_every_command_of_a_change_is_taken_read_back_and_undone(site: Site, switches, name: str):
-    assert module_of(site, name) is MODULE
-    where, wanted = target_of(site, name), intended_qos(site, name)
-    console = Console(switches[name])
-    before = console.running()
-    commands = MODULE.read_commands(where)
-    change = MODULE.change(where, console.outputs(commands), wanted)
-    assert not change.empty
-    console.apply(MODULE, change)
-    held = MODULE.read(where, console.outputs(commands))
-    assert mismatches(held, expected_qos(site, name)) == []
+    provisioner = Provisioner(site, name, Console(switches[name]))
+    assert provisioner.module is MODULE
+    assert not provisioner.change().empty
+    provisioner.there_and_back()
+    provisioner.apply()
+    held = provisioner.read()
     assert held.unread == ()
     assert held.saved
     assert {(f.up, f.fec) for f in held.facts if f.speed_bps} == {(True, "rs")}
-    assert MODULE.change(where, console.outputs(commands), wanted) == Change()
-    console.undo(MODULE, change)
-    assert console.running() == before
+    assert held.neighbors is not None
+    assert len(held.neighbors) == len(provisioner.target.ports)
 
 
 @settings(max_examples=25, deadline=None)
 @given(switches("eos", PORTS), switches("eos", PORTS))
-def test_any_intent_follows_any_other_and_back(site_of_one, first, second):
+def test_any_intent_follows_any_other_and_back(site: Site, first, second):
     with tempfile.TemporaryDirectory() as folder:
-        console = Console(EmulatedSwitch("leaf1", Path(folder), site_of_one))
+        console = Console(EmulatedSwitch("leaf1", Path(folder), site))
         where = target("eos", *PORTS)
         texts = []
         for intended in (first, second):
@@ -59,11 +53,6 @@ def test_any_intent_follows_any_other_and_back(site_of_one, first, second):
             assert MODULE.change(where, console.outputs(("show running-config",)), intended).empty
         console.undo(MODULE, texts[1][1])
         assert console.running() == texts[0][0]
-
-
-@pytest.fixture(scope="module")
-def site_of_one(site: Site) -> Site:
-    return site
 
 
 FOREIGN = """\
@@ -105,14 +94,7 @@ vlan 12
 
 def test_what_others_configured_stays_or_comes_back(site: Site, console: Console):
     console.type("configure", *FOREIGN.splitlines(), "end")
-    before = console.running()
-    where, wanted = target_of(site, "leaf1"), intended_qos(site, "leaf1")
-    commands = MODULE.read_commands(where)
-    change = MODULE.change(where, console.outputs(commands), wanted)
-    console.apply(MODULE, change)
-    held = MODULE.read(where, console.outputs(commands))
-    assert mismatches(held, expected_qos(site, "leaf1")) == []
-    after = console.running()
+    after = Provisioner(site, "leaf1", console).there_and_back()
     for line in (
         "qos profile THEIRS",
         "platform trident mmu queue profile THEIR-BUFFERS\n",
@@ -125,24 +107,15 @@ def test_what_others_configured_stays_or_comes_back(site: Site, console: Console
         assert line in after
     for line in ("THEIR-BUFFERS apply", "no qos trust", "drop-precedence 1", "mtu 1600"):
         assert line not in after
-    console.undo(MODULE, change)
-    assert console.running() == before
 
 
 def test_lines_changed_by_hand_in_our_profiles_are_put_right_and_back(site: Site, console: Console):
-    where, wanted = target_of(site, "leaf1"), intended_qos(site, "leaf1")
-    commands = MODULE.read_commands(where)
-    console.apply(MODULE, MODULE.change(where, console.outputs(commands), wanted))
+    provisioner = Provisioner(site, "leaf1", console)
+    provisioner.apply()
     profile = next(h for h in console.switch.config.blocks if h.startswith("qos profile PAISOAR"))
     console.type("configure", profile, "no qos trust", "no priority-flow-control", "uc-tx-queue 6")
     console.type("no priority", "exit", "uc-tx-queue 3", "bandwidth percent 7", "end")
-    before = console.running()
-    change = MODULE.change(where, console.outputs(commands), wanted)
-    console.apply(MODULE, change)
-    held = MODULE.read(where, console.outputs(commands))
-    assert mismatches(held, expected_qos(site, "leaf1")) == []
-    console.undo(MODULE, change)
-    assert console.running() == before
+    provisioner.there_and_back()
 
 
 def test_a_refusal_throws_the_session_away(console: Console):
@@ -156,19 +129,8 @@ def test_a_refusal_throws_the_session_away(console: Console):
 
 
 @pytest.mark.parametrize("kind", ["pfc-off", "mtu", "ecn-off"])
-def test_faults_are_seen(site: Site, console: Console, leaf: EmulatedSwitch, kind: str):
-    where, wanted = target_of(site, "leaf1"), intended_qos(site, "leaf1")
-    commands = MODULE.read_commands(where)
-    console.apply(MODULE, MODULE.change(where, console.outputs(commands), wanted))
-    leaf.break_(kind, "" if kind == "ecn-off" else "Ethernet1")
-    held = MODULE.read(where, console.outputs(commands))
-    wrong = mismatches(held, expected_qos(site, "leaf1"))
-    assert wrong
-    word = {"pfc-off": "pfc_priorities", "mtu": "mtu_bytes", "ecn-off": "ecn"}[kind]
-    assert any(word in line for line in wrong)
-    console.apply(MODULE, MODULE.change(where, console.outputs(commands), wanted))
-    held = MODULE.read(where, console.outputs(commands))
-    assert mismatches(held, expected_qos(site, "leaf1")) == []
+def test_faults_are_seen(site: Site, console: Console, kind: str):
+    Provisioner(site, "leaf1", console).sees_fault(kind, PORTS[0])
 
 
 def test_a_state_without_ports_changes_nothing(console: Console):

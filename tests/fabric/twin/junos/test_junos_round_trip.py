@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 
 from fabric.devices.base import Change
 from fabric.devices.junos import MODULE
-from fabric.devices.registry import expected_qos, module_of, target_of
+from fabric.devices.registry import target_of
 from fabric.errors import DeviceError
 from fabric.intended import intended_qos
 from fabric.plan import mismatches
@@ -18,6 +18,7 @@ from fabric.qos import DeviceQos
 from fabric.site import Site
 from fabric.twin.junos import EmulatedSwitch
 from tests.fabric.devices.intents import reached, state, switches, target
+from tests.fabric.twin.console import Provisioner
 from tests.fabric.twin.junos.conftest import Console
 
 PORTS = ("et-0/0/0", "et-0/0/48")
@@ -25,24 +26,17 @@ PORTS = ("et-0/0/0", "et-0/0/48")
 
 @pytest.mark.parametrize("name", ["leaf1", "spine1"])
 def test_every_command_of_a_change_is_taken_read_back_and_undone(site: Site, switches, name: str):
-    assert module_of(site, name) is MODULE
-    where, wanted = target_of(site, name), intended_qos(site, name)
-    console = Console(switches[name])
-    before = console.running()
-    commands = MODULE.read_commands(where)
-    change = MODULE.change(where, console.outputs(commands), wanted)
-    assert not change.empty
-    console.apply(MODULE, change)
-    held = MODULE.read(where, console.outputs(commands))
-    assert mismatches(held, expected_qos(site, name)) == []
+    provisioner = Provisioner(site, name, Console(switches[name]))
+    assert provisioner.module is MODULE
+    assert not provisioner.change().empty
+    provisioner.there_and_back()
+    provisioner.apply()
+    held = provisioner.read()
     assert held.unread == ()
     assert held.saved
     assert {(f.up, f.fec) for f in held.facts if f.speed_bps} == {(True, "rs")}
     assert held.neighbors is not None
-    assert len(held.neighbors) == len(where.ports)
-    assert MODULE.change(where, console.outputs(commands), wanted) == Change()
-    console.undo(MODULE, change)
-    assert console.running() == before
+    assert len(held.neighbors) == len(provisioner.target.ports)
 
 
 @settings(max_examples=25, deadline=None)
@@ -90,14 +84,7 @@ set vlans storage vlan-id 12
 def test_what_others_configured_stays_or_comes_back(site: Site, console: Console):
     console.type("configure", *FOREIGN.splitlines(), "commit")
     console.back()
-    before = console.running()
-    where, wanted = target_of(site, "leaf1"), intended_qos(site, "leaf1")
-    commands = MODULE.read_commands(where)
-    change = MODULE.change(where, console.outputs(commands), wanted)
-    console.apply(MODULE, change)
-    held = MODULE.read(where, console.outputs(commands))
-    assert mismatches(held, expected_qos(site, "leaf1")) == []
-    after = console.running()
+    after = Provisioner(site, "leaf1", console).there_and_back()
     for line in (
         "forwarding-classes class VOICE queue-num 5",
         "scheduler-maps THEIRS forwarding-class VOICE",
@@ -109,8 +96,6 @@ def test_what_others_configured_stays_or_comes_back(site: Site, console: Console
         assert line in after
     for line in ("dynamic-threshold 9", "mtu 1600", "family inet mtu 1400", "flow-control\n"):
         assert line not in after
-    console.undo(MODULE, change)
-    assert console.running() == before
 
 
 def test_a_queue_that_others_use_otherwise_is_a_conflict(site: Site, console: Console):
@@ -125,9 +110,8 @@ def test_a_queue_that_others_use_otherwise_is_a_conflict(site: Site, console: Co
 
 
 def test_lines_changed_by_hand_in_our_objects_are_put_right_and_back(site: Site, console: Console):
-    where, wanted = target_of(site, "leaf1"), intended_qos(site, "leaf1")
-    commands = MODULE.read_commands(where)
-    console.apply(MODULE, MODULE.change(where, console.outputs(commands), wanted))
+    provisioner = Provisioner(site, "leaf1", console)
+    provisioner.apply()
     lines = console.running().splitlines()
     scheduler = next(line for line in lines if line.endswith("transmit-rate percent 50"))
     drop = next(line for line in lines if "drop-probability 20" in line)
@@ -139,13 +123,7 @@ def test_lines_changed_by_hand_in_our_objects_are_put_right_and_back(site: Site,
         "commit",
     )
     console.back()
-    before = console.running()
-    change = MODULE.change(where, console.outputs(commands), wanted)
-    console.apply(MODULE, change)
-    held = MODULE.read(where, console.outputs(commands))
-    assert mismatches(held, expected_qos(site, "leaf1")) == []
-    console.undo(MODULE, change)
-    assert console.running() == before
+    provisioner.there_and_back()
 
 
 def test_a_refusal_throws_the_candidate_away(console: Console):
@@ -162,18 +140,8 @@ def test_a_refusal_throws_the_candidate_away(console: Console):
 
 
 @pytest.mark.parametrize("kind", ["pfc-off", "mtu", "ecn-off"])
-def test_faults_are_seen(site: Site, console: Console, leaf: EmulatedSwitch, kind: str):
-    where, wanted = target_of(site, "leaf1"), intended_qos(site, "leaf1")
-    commands = MODULE.read_commands(where)
-    console.apply(MODULE, MODULE.change(where, console.outputs(commands), wanted))
-    leaf.break_(kind, "" if kind == "ecn-off" else "et-0/0/0")
-    held = MODULE.read(where, console.outputs(commands))
-    wrong = mismatches(held, expected_qos(site, "leaf1"))
-    word = {"pfc-off": "pfc_priorities", "mtu": "mtu_bytes", "ecn-off": "ecn"}[kind]
-    assert any(word in line for line in wrong)
-    console.apply(MODULE, MODULE.change(where, console.outputs(commands), wanted))
-    held = MODULE.read(where, console.outputs(commands))
-    assert mismatches(held, expected_qos(site, "leaf1")) == []
+def test_faults_are_seen(site: Site, console: Console, kind: str):
+    Provisioner(site, "leaf1", console).sees_fault(kind, PORTS[0])
 
 
 def test_a_state_without_ports_changes_nothing(console: Console):
