@@ -65,6 +65,15 @@ def user_name() -> str:
         return f"user{os.geteuid()}"
 
 
+def check_twin_is_up(site: Site) -> None:
+    """ToolError where the site is a twin and nobody has started it."""
+    if site.environment == "twin" and not twin_inventory_path(site).exists():
+        raise ToolError(
+            f"the twin of {site.path} is not up.",
+            advice=f"Start it with `paisoar twin up -f {site.path}`.",
+        )
+
+
 def access_to(site: Site, device: str) -> Access:
     """Access to one device; ToolError where the site's twin is not up."""
     if site.environment == "twin":

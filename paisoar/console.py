@@ -43,6 +43,11 @@ class Answer:
     exit_code: int = 1
 
 
+def count_of(count: int, one: str, many: str = "") -> str:
+    """``1 switch``, ``3 switches``; the plural takes an s unless it is given."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
 class Ui:
     """Progress on stderr: bars on a terminal, silence elsewhere and with ``--json``."""
 

@@ -12,7 +12,7 @@ from fabric.audit.record import load_audit
 from fabric.errors import GateRefusedError, JudgedBadError
 from fabric.site import Site, load_site
 from paisoar.commands import audit, certify, plan, provision, report, train, validate
-from paisoar.console import Answer, Ui
+from paisoar.console import EXIT_INTERRUPTED, Answer, Ui
 
 KINDS = ("pfc-off", "dscp-map", "mtu", "ecn-off", "nic-reset")
 
@@ -151,16 +151,18 @@ class Demo:
 
     def _answer(self, answer: Answer) -> tuple[bool, str]:
         document = answer.document
+        if answer.exit_code == EXIT_INTERRUPTED:
+            raise KeyboardInterrupt
         if "run_id" in document:
             states = [device["state"] for device in document["devices"].values()]
             counts = ", ".join(f"{states.count(s)} {s}" for s in dict.fromkeys(states))
             return answer.good, f"run {document['run_id']}: {counts}"
-        return answer.good, f"{len(document['changes'])} devices would change"
+        return answer.good, _planned(document)
 
     def _plan_again(self) -> tuple[bool, str]:
         answer = plan.make(self.ui, self.file)
         changes = answer.document["changes"]
-        return answer.good and not changes, f"{len(changes)} devices would change"
+        return answer.good and not changes, _planned(answer.document)
 
     def _break(self) -> tuple[bool, str]:
         from fabric.twin.lifecycle import break_fabric
@@ -196,7 +198,7 @@ class Demo:
         try:
             document = certify.issue(self.ui, self.file).document
         except JudgedBadError as error:
-            return False, error.message.splitlines()[0]
+            return False, "\n    ".join(error.message.splitlines()[:4])
         self.outcome.certificate = {
             "id": document["id"],
             "class": document["class"],
@@ -222,3 +224,10 @@ class Demo:
     def _report(self) -> tuple[bool, str]:
         self.outcome.report = report.write(self.ui, self.file).document["page"]
         return True, self.outcome.report
+
+
+def _planned(document: dict[str, Any]) -> str:
+    words = f"{len(document['changes'])} devices would change"
+    for name, why in document["unreadable"].items():
+        words += f"\n    not read: {name}: {why}"
+    return words

@@ -36,7 +36,8 @@ _POLL_S = 0.05
 # A stopped process (SIGSTOP, a debugger) is named after this long.
 _STOPPED_S = 2.0
 # How long ranks get to say what they saw, once the job has failed.
-_LAST_WORDS_S = 4.0
+_LAST_WORDS_S = 6.0
+_UNREAD_S = 5.0
 _EXPLAIN_S = 0.5
 _TAIL_LINES = 12
 _VMSTAT = Path("/proc/vmstat")
@@ -89,6 +90,7 @@ class _Process:
     log: IO[bytes]
     here: bool = True
     stopped_since: float | None = None
+    ended_since: float | None = None
     ooms: int = 0
 
     def lines(self) -> list[str]:
@@ -267,7 +269,10 @@ def _watch(processes: Sequence[_Process], rendezvous: Rendezvous) -> None:
     for process in processes:
         code = process.popen.poll()
         if code is not None:
-            if process.rank not in rendezvous.results:
+            # On a busy machine, what it said last may still wait to be read.
+            process.ended_since = process.ended_since or time.monotonic()
+            waited_s = time.monotonic() - process.ended_since
+            if process.rank not in rendezvous.results and (code or waited_s > _UNREAD_S):
                 rendezvous.abort(process.rank, _explain(process))
             continue
         if not process.here or _state(process.popen.pid) not in {"T", "t"}:

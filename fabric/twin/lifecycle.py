@@ -41,6 +41,8 @@ STOP_TIMEOUT_S = 5.0
 
 Progress = Callable[[int, int, str], None]
 
+_children: set[int] = set()  # pids of daemons that this process has started
+
 
 @dataclass(frozen=True, slots=True)
 class TwinDevice:
@@ -192,8 +194,9 @@ def _start(site: Site, folder: Path, tell: Progress) -> None:
         os.close(reader)
         if writer >= 0:
             os.close(writer)
-    # The daemon outlives us: nobody waits for it, and that is no leak.
+    # The daemon outlives us as a rule; where it does not, _reap waits for it.
     daemon.returncode = 0
+    _children.add(daemon.pid)
 
 
 def _follow(site: Site, reader: int, tell: Progress) -> None:
@@ -240,6 +243,7 @@ def down(file: Path) -> None:
 
 
 def _down(folder: Path) -> None:
+    _reap()
     pid = _daemon_pid(folder)
     if pid is not None:
         for number in (signal.SIGTERM, signal.SIGKILL):
@@ -264,16 +268,29 @@ def _daemon_pid(folder: Path) -> int | None:
     return None
 
 
+def _reap() -> None:
+    """Wait for daemons of ours that have ended by themselves, or were killed."""
+    for pid in tuple(_children):
+        try:
+            ended = os.waitpid(pid, os.WNOHANG)[0] == pid
+        except ChildProcessError:
+            ended = True
+        if ended:
+            _children.discard(pid)
+
+
 def _ended(pid: int, timeout_s: float) -> bool:
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         # As our own child it stays a zombie until we wait for it.
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(pid, os.WNOHANG)
         try:
-            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+            if os.waitpid(pid, os.WNOHANG)[0] == pid:
                 return True
-        except psutil.NoSuchProcess:
+        except ChildProcessError:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+                    time.sleep(0.02)
+                    continue
             return True
         time.sleep(0.02)
     return False

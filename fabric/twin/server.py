@@ -22,7 +22,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import asyncssh
 import psutil
@@ -130,7 +130,14 @@ class TwinServer:
         earlier = self._earlier_ports()
         for done, name in enumerate(self.site.devices, start=1):
             device = self._build(name)
+            first_host = isinstance(device, EmulatedHost) and not any(
+                isinstance(other, EmulatedHost) for other in self.devices.values()
+            )
             self.devices[name] = device
+            if first_host:
+                # It shows whether this machine lets hosts run at all: the others
+                # start with their first session.
+                await cast(EmulatedHost, device).prove()
             acceptor = await self._listen(device, keys, earlier.get(name, 0))
             self._acceptors.append(acceptor)
             self.ports[name] = acceptor.get_port()

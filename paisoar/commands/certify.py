@@ -73,7 +73,12 @@ def issue(ui: Ui, file: Path, run_id: str = "") -> Answer:
     site = load_site(file)
     ui.say("reading the devices once more")
     signed = sign(site, load_run(site, run_id) if run_id else latest_run(site))
-    return Answer(signed.to_json() | {"file": str(signed.path)}, lambda out: _facts(out, signed))
+
+    def show(out: Console) -> None:
+        _facts(out, signed)
+        out.print("Next: paisoar train, or paisoar report")
+
+    return Answer(signed.to_json() | {"file": str(signed.path)}, show)
 
 
 def _show(ui: Ui, file: Path, which: str) -> Answer:

@@ -10,7 +10,7 @@ from rich.table import Table
 from fabric.headroom import headroom_bytes
 from fabric.site import Site, load_site
 from fabric.units import format_size, format_speed
-from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, run
+from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, count_of, run
 
 
 def check(file: FileOption = DEFAULT_FILE, as_json: JsonOption = False) -> None:
@@ -65,9 +65,15 @@ def _show(out: Console, site: Site, ratios: dict[str, float]) -> None:
         )
     out.print(links)
     worst = max(ratios.values(), default=0.0)
-    shape = "no uplinks" if worst == float("inf") else f"at most {worst:g}:1 oversubscribed"
+    shape = "have no uplinks"
+    if worst != float("inf"):
+        shape = "are not oversubscribed" if worst <= 1 else f"are oversubscribed {worst:g}:1"
+    following = "paisoar twin up" if site.environment == "twin" else "paisoar plan"
     out.print(
-        f"{len(site.topology.hosts)} hosts, {len(site.topology.switches)} switches, "
-        f"{len(site.topology.links)} cables, leaves {shape}. "
-        f"{site.path} is valid; evidence from here is called {site.evidence_class!r}."
+        f"{count_of(len(site.topology.hosts), 'host')}, "
+        f"{count_of(len(site.topology.switches), 'switch', 'switches')}, "
+        f"{count_of(len(site.topology.links), 'cable')}; leaves {shape}. "
+        f"{site.path} is valid; evidence from here is called {site.evidence_class!r}. "
+        f"Next: {following} -f {site.path}",
+        soft_wrap=True,
     )

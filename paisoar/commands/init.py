@@ -13,7 +13,7 @@ from fabric.errors import InputError
 from fabric.site import Site, load_site
 from fabric.starter import starter_yaml
 from fabric.topology import ClosShape
-from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, run
+from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, count_of, run
 
 SwitchOsOption = Annotated[
     str, typer.Option(help="The switches' system; two, as in nxos,sonic, for leaves and spines.")
@@ -113,8 +113,9 @@ def _init(
 
     def show(out: Console) -> None:
         out.print(
-            f"{file}: {len(topology.hosts)} hosts, {len(topology.switches)} switches, "
-            f"{len(topology.links)} cables. Next: paisoar check -f {file}"
+            f"{file}: {count_of(len(topology.hosts), 'host')}, "
+            f"{count_of(len(topology.switches), 'switch', 'switches')}, "
+            f"{count_of(len(topology.links), 'cable')}. Next: paisoar check -f {file}"
         )
 
     return Answer(document, show)

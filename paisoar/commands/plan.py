@@ -71,6 +71,11 @@ def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
                 f"Apply with: paisoar provision {made.id} -f {file}"
             )
         else:
-            out.print(f"All {len(made.devices)} devices that were read do what they should.")
+            out.print(
+                f"The {len(made.devices)} devices that were read do what they should. "
+                f"Next: paisoar validate -f {file}"
+                if made.devices
+                else "No device could be read."
+            )
 
     return Answer(document, show, good=not made.unreadable, exit_code=3)

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from fabric.access import check_twin_is_up
 from fabric.errors import InputError
 from fabric.site import load_site
 from paisoar.console import DEFAULT_FILE, EXIT_INTERRUPTED, Answer, FileOption, JsonOption, Ui, run
@@ -33,6 +34,9 @@ def provision(
 
     Refuses a plan whose devices have changed since. A device that fails is
     rolled back and named; `paisoar rollback RUN` takes the whole run back.
+
+    Asks first on a terminal. Without one, or with --json, the plan that you saved
+    and read is the confirmation: name it, so that no newer one is applied.
     """
     run(as_json, lambda ui: apply(ui, file, plan_id, ask=not (yes or as_json)))
 
@@ -43,7 +47,10 @@ def rollback(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Put back what a provisioning run changed, on the devices that it changed."""
+    """Put back what a provisioning run changed, on the devices that it changed.
+
+    Asks first on a terminal; without one, or with --json, it does not.
+    """
     run(as_json, lambda ui: _rollback(ui, file, run_id, ask=not (yes or as_json)))
 
 
@@ -54,6 +61,7 @@ def apply(ui: Ui, file: Path, plan_id: str = "", *, ask: bool = False) -> Answer
 
     site = load_site(file)
     plan = load_plan(site, plan_id)
+    check_twin_is_up(site)
     if ask:
         _confirm(ui, plan)
     with ui.events(f"applying plan {plan.id}", len(plan.devices)) as on_event:
@@ -69,6 +77,7 @@ def _rollback(ui: Ui, file: Path, run_id: str, *, ask: bool) -> Answer:
     site = load_site(file)
     load_result(site, run_id)
     plan = read_plan(run_folder(site, run_id) / "plan.json")
+    check_twin_is_up(site)
     if ask:
         _confirm(ui, plan, "Take back")
     with ui.events(f"taking back run {run_id}", len(plan.changed)) as on_event:

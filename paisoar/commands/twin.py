@@ -111,4 +111,7 @@ def _show(out: Console, state: TwinStatus) -> None:
             f"{device.name:<10} {device.kind:<7} ssh {key}-p {device.port} {device.user}@127.0.0.1",
             soft_wrap=True,
         )
-    out.print(f"{len(state.devices)} devices up, {state.rss_bytes / 2**20:.0f} MiB of memory.")
+    out.print(
+        f"{len(state.devices)} devices up, {state.rss_bytes / 2**20:.0f} MiB of memory. "
+        "Next: paisoar plan"
+    )

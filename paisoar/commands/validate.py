@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from fabric.access import check_twin_is_up
 from fabric.site import Site, load_site
 from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, run
 
@@ -93,6 +94,7 @@ def execute(ui: Ui, site: Site, suites: list[str] | None = None) -> ValidationRu
     """Run these suites with progress."""
     from validation.run import Progress, run_suites
 
+    check_twin_is_up(site)
     with ui.steps("validating") as step:
 
         def tell(progress: Progress) -> None:
@@ -125,5 +127,9 @@ def show_run(out: Console, done: ValidationRun) -> None:
         out.print(f"not read: {name}: {answer}", markup=False)
     out.print(
         f"Run {done.id}: {done.verdict}, {done.status}, evidence class {done.evidence_class}. "
-        + ("Next: paisoar certify" if done.verdict == "PASS" else "")
+        + (
+            "Next: paisoar certify"
+            if done.verdict == "PASS"
+            else "Next: paisoar audit says what is wrong with the settings; then validate again"
+        )
     )

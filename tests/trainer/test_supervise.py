@@ -10,6 +10,7 @@ import pytest
 
 from fabric.errors import PeerError
 from trainer.collective.errors import LostPeerError, MismatchError
+from trainer.collective.rendezvous import Rendezvous
 from trainer.supervise import run_ranks
 
 ROOT = Path(__file__).parents[2]
@@ -55,6 +56,19 @@ def test_ranks_are_processes_that_compute_together(transport, used):
     assert len({result["pid"] for result in outcome.results} | {os.getpid()}) == 3
     assert outcome.results[0]["threads"] == max(1, len(os.sched_getaffinity(0)) // 2)
     assert outcome.printed == (("hello of rank 0",), ("hello of rank 1",))
+
+
+def test_a_result_that_is_read_late_is_no_lost_rank(monkeypatch):
+    handle = Rendezvous._handle
+
+    def late(self, member, message):
+        if message["t"] == "result":
+            time.sleep(0.3)
+        return handle(self, member, message)
+
+    monkeypatch.setattr(Rendezvous, "_handle", late)
+    outcome = run("square", 3, ranks=2, transport="tcp")
+    assert [result["rank"] for result in outcome.results] == [0, 1]
 
 
 def test_one_rank_alone_works_too():

@@ -83,6 +83,10 @@ class EmulatedHost:
         else:
             process.exit(status)
 
+    async def prove(self) -> None:
+        """Start the host now, not with its first session; ToolError where it cannot."""
+        await self._entered()
+
     def sftp(self, channel: SSHServerChannel[Any]) -> asyncssh.SFTPServer:
         """The server's ``sftp_factory`` for this host."""
         return HostFiles(channel, self._home, self._binds)

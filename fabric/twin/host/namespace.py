@@ -68,7 +68,8 @@ class Namespace:
                 f"{trace.decode(errors='replace').strip()}",
                 advice="Run as root, or allow unprivileged user namespaces "
                 "(sysctl kernel.unprivileged_userns_clone=1, or the container's "
-                "--security-opt seccomp=unconfined and --cap-add SYS_ADMIN).",
+                "--security-opt seccomp=unconfined and --cap-add SYS_ADMIN). In a chroot "
+                "/ must be a mount point: enter it by pivot_root, or bind it onto itself.",
             )
 
     @property

@@ -67,6 +67,26 @@ def test_up_waits_until_every_device_listens_and_tells_how_far_it_is(own: Site):
     assert state.to_json()["devices"][0]["name"] == "leaf1"
 
 
+def test_a_killed_daemon_leaves_no_zombie_behind(own: Site):
+    state = up(own)
+    assert state.pid is not None
+    os.kill(state.pid, signal.SIGKILL)
+    psutil.wait_procs([psutil.Process(state.pid)], timeout=0.2)
+    down(own.path)
+    assert not psutil.pid_exists(state.pid)
+
+
+def test_a_machine_that_lets_no_host_run_fails_up_with_the_reason(own: Site, tmp_path, monkeypatch):
+    unshare = tmp_path / "bin" / "unshare"
+    unshare.parent.mkdir()
+    unshare.write_text("#!/bin/sh\necho 'unshare: not here' >&2; exit 1\n")
+    unshare.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{unshare.parent}:{os.environ['PATH']}")
+    with pytest.raises(ToolError, match="unshare: not here"):
+        up(own)
+    assert not processes_of(own)
+
+
 def test_secrets_are_for_their_owner_only(own: Site):
     up(own)
     folder = twin_dir(own)
