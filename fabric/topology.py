@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import NamedTuple
 
 
@@ -296,14 +297,23 @@ def build_three_level_clos(shape: ThreeLevelShape) -> Topology:
 
 
 def unreachable_pairs(topology: Topology, limit: int = 3) -> Iterable[tuple[PortRef, PortRef]]:
-    """Up to ``limit`` pairs of endpoints of one rail with no path between them."""
+    """Up to ``limit`` pairs of endpoints of one rail with no path between them.
+
+    All endpoints behind one leaf are reached alike: leaves are compared, not NICs.
+    """
     found = 0
     for rail in topology.rails():
-        for target in rail:
-            reached = topology.distances(target)
-            for source in rail:
-                if source.device != target.device and topology.peer(source).device not in reached:
-                    yield source, target
-                    found += 1
-                    if found == limit:
-                        return
+        behind: dict[str, list[PortRef]] = {}
+        for end in rail:
+            behind.setdefault(topology.peer(end).device, []).append(end)
+        for targets in behind.values():
+            reached = topology.distances(targets[0])
+            for leaf, sources in behind.items():
+                if leaf in reached:
+                    continue
+                for source, target in product(sources, targets):
+                    if source.device != target.device:
+                        yield source, target
+                        found += 1
+                        if found == limit:
+                            return
