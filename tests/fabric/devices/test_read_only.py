@@ -23,7 +23,7 @@ SHOWS = (
     r"dcb (?:-[jN] )*(?:pfc|ets|app|buffer|dcbx|maxrate|rewr) show\b",
     r"rdma (?:-[jd] )*(?:link|dev|statistic|resource)(?: show)?\b",
     r"devlink (?:-[jv] )*\w+ (?:show|info)\b",
-    r"lldptool -t |lldpctl|lldpcli show ",
+    r"(?:sudo )?(?:lldptool -t |lldpctl|lldpcli show )",
     r"niccli .*--show|bnxt_setupcc\.sh -h|mlxconfig -d \S+ q",
     r"systemctl is-(?:enabled|active) ",
     r"for \w+ in ",
