@@ -91,9 +91,10 @@ def test_a_slow_rank_is_reported_and_not_ended(transport):
     slow = []
     outcome = run("late", transport, on_slow=slow.append)
     assert outcome.results == ("unharmed",) * 3
-    assert {report.who.rank for report in slow} == {1}
-    assert slow[0].seconds >= 2.0
-    assert slow[0].doing.startswith("step ")
+    # On a busy machine another may be late as well.
+    late = next(report for report in slow if report.who.rank == 1)
+    assert late.seconds >= 2.0
+    assert late.doing.startswith("step ")
 
 
 _FILL = """
