@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from fabric.intent import ROCE_HEADER_BYTES, DcqcnIntent, Intent
-from fabric.qos import DSCP_COUNT, Dcqcn, DeviceQos, Nic, PortQos, Watchdog
+from fabric.qos import DSCP_COUNT, Dcqcn, DeviceQos, IngressBuffer, Nic, PortQos, Watchdog
 from fabric.topology import Link, PortRef
 from fabric.units import format_speed
 
@@ -359,6 +359,28 @@ def _usual_nic(intended: Nic, usual: Nic | None, live: Nic, paused: tuple[int, .
     return dataclasses.replace(intended, persistent=live.persistent, dcqcn=dcqcn)
 
 
+def _own_room(
+    usual: tuple[IngressBuffer, ...], intended: PortQos, live: PortQos | None
+) -> tuple[IngressBuffer, ...]:
+    """The port's own sizes where they differ in headroom only, and it is enough.
+
+    How long a cable is nobody may have told; ports with longer ones have more.
+    """
+    own = {buffer.priority: buffer for buffer in live.ingress_buffers} if live else {}
+    wanted = {buffer.priority: buffer for buffer in intended.ingress_buffers}
+    found = []
+    for buffer in usual:
+        mine, need = own.get(buffer.priority), wanted.get(buffer.priority, buffer)
+        if (
+            mine is not None
+            and dataclasses.replace(mine, size_bytes=buffer.size_bytes) == buffer
+            and mine.size_bytes - mine.xoff_bytes >= need.size_bytes - need.xoff_bytes
+        ):
+            buffer = mine  # noqa: PLW2901
+        found.append(buffer)
+    return tuple(found)
+
+
 class Customs:
     """What most ports of one system, kind and speed do beside what an intent can say."""
 
@@ -391,7 +413,7 @@ class Customs:
         changes: dict[str, Any] = {
             "dscp_to_priority": self._map(intended, key),
             "queues": self._queues(intended, key),
-            "ingress_buffers": self._buffers(intended, key),
+            "ingress_buffers": _own_room(self._buffers(intended, key), intended, live),
         }
         watchdog = self.usual(key, "watchdog")
         if intended.watchdog is not None and watchdog is not None and sensible_watchdog(watchdog):

@@ -261,3 +261,13 @@ def test_a_switch_of_it_without_ecn_is_one_finding(tmp_path):
     (finding,) = judged(read_folder(tmp_path / "f")).findings
     assert (finding.rule, finding.device) == ("ecn", "tor1")
     assert finding.port.count("Ethernet") == 5
+
+
+def test_more_headroom_than_a_cable_of_unknown_length_needs_is_no_fault(folder):
+    """Somebody's spine has longer cables; less than any cable needs stays a fault."""
+    for name in (RUNNING, STARTUP):
+        edit(folder / "spine1" / name, "pause buffer-size 648338", "pause buffer-size 657088")
+    assert found(folder) == set()
+    for name in (RUNNING, STARTUP):
+        edit(folder / "spine1" / name, "pause buffer-size 657088", "pause buffer-size 620000")
+    assert found(folder) == {("headroom", "spine1")}
