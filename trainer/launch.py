@@ -104,13 +104,18 @@ def train(job: JobSpec, on_event: Callable[[Progress], None] | None = None) -> T
     the gate; InputError for settings that cannot work; PeerError when a rank
     is lost. However it ends, no process and no shared memory is left.
     """
-    if not isinstance(job.gate_pass, GatePass):
+    require_pass(job.gate_pass)
+    return _train(job, on_event)
+
+
+def require_pass(gate_pass: object) -> None:
+    """GateRefusedError where this is no pass of the certificate gate."""
+    if not isinstance(gate_pass, GatePass):
         raise GateRefusedError(
             "training starts only with a pass of the certificate gate",
             reason="no-gate-pass",
             advice="Certify the fabric (paisoar certify), then start with paisoar train.",
         )
-    return _train(job, on_event)
 
 
 def join(

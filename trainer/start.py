@@ -1,9 +1,9 @@
 """Run a script of yours on several ranks: ``python -m trainer.start --ranks 2 SCRIPT [ARGS]``.
 
-The script runs once a rank, as ``__main__``, with its arguments;
-``ReplicatedVarsOptimizer`` and the other parts of the trainer find their rank
-by themselves. What each rank prints is shown when the job has ended. The gate
-is not asked here: on certified hosts that is ``paisoar train``'s to do.
+The certificate gate is asked first, for all hosts of the site (``-f``, default
+``fabric.yaml``). The script then runs once a rank, as ``__main__``, with its
+arguments; ``ReplicatedVarsOptimizer`` and the other parts of the trainer find
+their rank by themselves. What each rank prints is shown when the job has ended.
 """
 
 from __future__ import annotations
@@ -11,13 +11,17 @@ from __future__ import annotations
 import argparse
 import runpy
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from fabric.errors import InputError, PaisoarError
-from trainer.collective.communicator import TRANSPORTS
+from fabric.site import load_site
+from trainer.collective.communicator import TRANSPORTS, TransportName
+from trainer.launch import require_pass
 from trainer.rank import RankContext
-from trainer.supervise import run_ranks
+from trainer.supervise import Outcome, run_ranks
+from validation.gate import GatePass, open_gate
 
 
 def script(context: RankContext, payload: dict[str, Any]) -> None:
@@ -29,9 +33,31 @@ def script(context: RankContext, payload: dict[str, Any]) -> None:
     runpy.run_path(str(path), run_name="__main__")
 
 
+def run_script(
+    gate_pass: GatePass,
+    path: Path,
+    arguments: Sequence[str] = (),
+    *,
+    ranks: int,
+    transport: TransportName = "auto",
+) -> Outcome:
+    """Run this script on so many ranks of this machine, past the gate.
+
+    GateRefusedError without a pass, PeerError where a rank failed.
+    """
+    require_pass(gate_pass)
+    return run_ranks(
+        "trainer.start:script",
+        {"script": str(path.resolve()), "arguments": list(arguments)},
+        ranks=ranks,
+        transport=transport,
+    )
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Read the command line, run, print; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m trainer.start", description=__doc__)
+    parser.add_argument("-f", "--file", type=Path, default=Path("fabric.yaml"))
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--transport", choices=TRANSPORTS, default="auto")
     parser.add_argument("script", type=Path)
@@ -40,9 +66,11 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if not chosen.script.is_file():
             raise InputError("there is no such script", file=chosen.script)
-        outcome = run_ranks(
-            "trainer.start:script",
-            {"script": str(chosen.script.resolve()), "arguments": chosen.arguments},
+        site = load_site(chosen.file)
+        outcome = run_script(
+            open_gate(site, site.topology.hosts),
+            chosen.script,
+            chosen.arguments,
             ranks=chosen.ranks,
             transport=chosen.transport,
         )

@@ -7,6 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from fabric.errors import GateRefusedError
+from tests.sites import make_site
+from tests.trainer.test_launch import PASS
+from trainer.start import run_script
+
 ROOT = Path(__file__).parents[2]
 EXAMPLE = "examples/train_digits.py"
 
@@ -22,8 +27,8 @@ def run(*words):
 def test_the_example_trains_alone_and_on_two_ranks():
     code, alone, error = run(EXAMPLE, "3")
     assert code == 0, error
-    code, both, error = run("-m", "trainer.start", "--ranks", "2", EXAMPLE, "3")
-    assert code == 0, error
+    ranks = run_script(PASS, ROOT / EXAMPLE, ["3"], ranks=2).printed
+    both = "\n".join(f"rank {rank}: {line}" for rank, lines in enumerate(ranks) for line in lines)
     accuracies = [float(found) for found in re.findall(r"accuracy ([0-9.]+)", alone + both)]
     assert len(accuracies) == 3
     assert min(accuracies) > 0.8
@@ -45,3 +50,16 @@ def test_a_script_that_is_not_there_is_refused():
     code, _, error = run("-m", "trainer.start", "nothing.py")
     assert code == 2
     assert "nothing.py: there is no such script" in error
+
+
+def test_without_a_certificate_no_script_is_started(tmp_path):
+    site = make_site(tmp_path)
+    started = tmp_path / "started"
+    script = tmp_path / "script.py"
+    script.write_text(f"open({str(started)!r}, 'w')")
+    code, _, error = run("-m", "trainer.start", "-f", str(site.path), str(script))
+    assert code == 1
+    assert "certificate" in error
+    with pytest.raises(GateRefusedError):
+        run_script(None, script, ranks=1)
+    assert not started.exists()
