@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 from rich.console import Console
 
-from fabric.errors import InputError
+from fabric.errors import GateRefusedError, InputError
 from fabric.site import Site, load_site
 from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, run
 
@@ -164,7 +164,7 @@ def start(
     from trainer.hosts import meeting_for, places_on
     from trainer.launch import JobSpec, Progress
     from trainer.launch import train as launch
-    from trainer.record import save_training
+    from trainer.record import forget_refusal, save_refusal, save_training
     from trainer.scheduled import hosting
     from trainer.supervise import Meeting, Place
     from validation.gate import open_gate
@@ -174,8 +174,14 @@ def start(
     wanted = hosts or list(site.topology.hosts)
     if over_ssh:
         wanted = wanted[: plan.ranks]
-    gate_pass = open_gate(site, wanted, certificate=certificate or None)
-    folder = resume or site.state_dir / "training" / f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    jobs = site.state_dir / "training"
+    try:
+        gate_pass = open_gate(site, wanted, certificate=certificate or None)
+    except GateRefusedError as error:
+        save_refusal(jobs, error, datetime.now(UTC))
+        raise
+    forget_refusal(jobs)
+    folder = resume or jobs / f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
     places: list[Place] | None = None
     if over_ssh:
         places = places_on(site, wanted, plan.ranks, python=over_ssh)
