@@ -79,7 +79,7 @@ def incast_frame(site: Site, run: ValidationRun) -> pd.DataFrame:
 
 
 def senders_frame(run: ValidationRun) -> pd.DataFrame:
-    """time_us, sender, goodput_gbps over time, for the incast with the most senders."""
+    """time_us, sender, goodput_gbps, receiver: over time, for the incast with the most senders."""
     columns = ["step", "source", "target", "time_us", "goodput_bps"]
     series = _read(run, "incast", "series", columns)
     step = _busiest(series)
@@ -89,6 +89,7 @@ def senders_frame(run: ValidationRun) -> pd.DataFrame:
             "time_us": series["time_us"],
             "sender": series["source"],
             "goodput_gbps": series["goodput_bps"] / 1e9,
+            "receiver": series["target"],
         }
     )
     return _tagged(run, frame.reset_index(drop=True))

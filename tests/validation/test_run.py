@@ -243,6 +243,8 @@ def test_frames_have_what_a_report_draws(site, fabric):
     senders = frames.senders_frame(made)
     assert senders["sender"].nunique() == 3
     assert len(senders) == 3 * 80
+    assert senders["receiver"].nunique() == 1
+    assert senders["receiver"].iloc[0] not in set(senders["sender"])
     assert set(frames.queues_frame(made)["port"]) == {"leaf1:Ethernet1/1"}
     moved = frames.counters_frame(made)
     assert (moved["delta"] != 0).all()
