@@ -29,7 +29,12 @@ class CertificateFacts:
 
 @dataclass(frozen=True, slots=True)
 class TrainingFacts:
-    """The last training run; ``epochs`` has the columns epoch, loss, accuracy."""
+    """The last training run; ``epochs`` has the columns epoch, loss, accuracy.
+
+    The training itself is always real; ``gate_class`` is the evidence class of
+    the certificate that admitted it. ``tested`` is False where the data has no
+    test images, and accuracy is that on the training images.
+    """
 
     model: str
     data: str
@@ -38,8 +43,20 @@ class TrainingFacts:
     accuracy: float
     images_per_s: float
     weights_identical: bool
+    tested: bool
     certificate_id: str
+    gate_class: str
     epochs: pd.DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class GateRefusal:
+    """Why no job is let in. ``at`` is empty where no job has asked and the files tell it."""
+
+    at: str
+    reason: str
+    message: str
+    advice: str
 
 
 @dataclass(frozen=True)
@@ -48,7 +65,9 @@ class ReportContent:
 
     ``checks``: suite, check, subject, value, limit, unit, verdict, reason.
     ``coverage``: suite, expected, run. ``counters``: device, port, priority,
-    counter, delta (moved counters only).
+    counter, delta (moved counters only). ``lacking``: what keeps this run from
+    a certificate, where none is valid. ``refusal``: the gate's last word, or what
+    it would say, where that is a refusal.
     """
 
     site: str
@@ -74,4 +93,6 @@ class ReportContent:
     findings: pd.DataFrame
     certificate: CertificateFacts | None
     training: TrainingFacts | None
+    lacking: tuple[str, ...] = ()
+    refusal: GateRefusal | None = None
     versions: Mapping[str, str] = field(default_factory=dict)

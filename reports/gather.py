@@ -10,10 +10,12 @@ import pandas as pd
 from fabric.audit.record import load_audit
 from fabric.errors import GateRefusedError
 from fabric.site import Site
-from reports.content import CertificateFacts, ReportContent, TrainingFacts
-from trainer.record import load_latest_training
+from reports.content import CertificateFacts, GateRefusal, ReportContent, TrainingFacts
+from trainer.record import load_latest_training, load_refusal
 from validation import certificate, frames
+from validation.certify import lacking
 from validation.result import ValidationRun
+from validation.times import utc_now
 
 FINDING_COLUMNS = ["rule", "severity", "device", "port", "message"]
 
@@ -21,6 +23,8 @@ FINDING_COLUMNS = ["rule", "severity", "device", "port", "message"]
 def gather(site: Site, run: ValidationRun) -> ReportContent:
     """The content of a report on this validation run; reads no device."""
     training_dir = site.state_dir / "training"
+    certified = _certificate(site)
+    holds = certified is not None and certified.valid
     return ReportContent(
         site=site.name,
         environment=run.environment,
@@ -43,8 +47,10 @@ def gather(site: Site, run: ValidationRun) -> ReportContent:
         pauses=frames.pauses_frame(run),
         counters=_shown(frames.counters_frame(run), []),
         findings=_findings(site),
-        certificate=_certificate(site),
+        certificate=certified,
         training=_training(training_dir),
+        lacking=() if holds else tuple(lacking(site, run, utc_now())),
+        refusal=_refusal(site, training_dir),
         versions=dict(run.versions),
     )
 
@@ -85,6 +91,18 @@ def _certificate(site: Site) -> CertificateFacts | None:
     )
 
 
+def _refusal(site: Site, training_dir: Path) -> GateRefusal | None:
+    """What the gate said last, or, where no job was refused, what the files say without it."""
+    said = load_refusal(training_dir)
+    if said is not None:
+        return GateRefusal(_moment(said.at), said.reason, said.message, said.advice)
+    try:
+        certificate.verify(site)
+    except GateRefusedError as error:
+        return GateRefusal("", error.reason, error.message, error.advice)
+    return None
+
+
 def _moment(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
@@ -105,6 +123,8 @@ def _training(folder: Path) -> TrainingFacts | None:
         accuracy=record.accuracy,
         images_per_s=record.images_per_s,
         weights_identical=record.weights_identical,
+        tested=all(e.tested for e in record.history),
         certificate_id=record.certificate_id,
+        gate_class=record.evidence_class,
         epochs=epochs,
     )

@@ -18,7 +18,7 @@ def write_tables(content: ReportContent, folder: Path) -> tuple[Path, ...]:
         if frame.empty:
             continue
         csv, parquet = folder / f"{name}.csv", folder / f"{name}.parquet"
-        tagged = frame.assign(evidence_class=content.evidence_class)
+        tagged = frame.assign(**_rests_on(name, content))
         tagged.to_csv(csv, index=False)
         tagged.to_parquet(parquet, index=False)
         written += [csv, parquet]
@@ -43,6 +43,13 @@ def _frames(content: ReportContent) -> dict[str, pd.DataFrame]:
     if content.training is not None:
         frames["training"] = content.training.epochs
     return frames
+
+
+def _rests_on(name: str, content: ReportContent) -> dict[str, str]:
+    """A training is real; what has a class is the evidence that admitted it."""
+    if name == "training" and content.training is not None:
+        return {"gate_evidence_class": content.training.gate_class}
+    return {"evidence_class": content.evidence_class}
 
 
 def _junit(content: ReportContent) -> ET.Element:

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 import pandas as pd
 import pytest
 
-from reports.content import CertificateFacts, ReportContent, TrainingFacts
+from reports.content import CertificateFacts, GateRefusal, ReportContent, TrainingFacts
 from reports.page import render_page, write_page
 from reports.tables import write_tables
 
@@ -44,24 +44,27 @@ def content():
         bandwidth=pd.DataFrame(PAIRS, columns=["source", "target"]).assign(goodput_gbps=23.5),
         latency=pd.DataFrame(PAIRS, columns=["source", "target"]).assign(p50_us=2.1, p99_us=2.5),
         latency_limit_us=9.0,
-        incast=pd.DataFrame({"senders": [2, 4], "fraction": [0.97, 0.95], "jain": [0.99, 0.98]}),
+        incast=pd.DataFrame(
+            {"senders": [2, 4], "receiver": "host2:ens1f0", "fraction": [0.97, 0.95],
+             "jain": [0.99, 0.98]}
+        ),
         incast_limit_fraction=0.9,
         senders=pd.DataFrame(
             {"time_us": [0, 10] * 2, "sender": ["host1", "host1", "host3", "host3"],
-             "goodput_gbps": [11.0, 12.0, 13.0, 12.0]}
+             "goodput_gbps": [11.0, 12.0, 13.0, 12.0], "receiver": "host2"}
         ),
         queues=pd.DataFrame({"time_us": [0, 10], "port": "leaf1:1", "queue_bytes": [0, 90000]}),
         pauses=pd.DataFrame({"device": ["leaf1"], "port": ["Ethernet1/1"], "pause_frames": [12]}),
         counters=pd.DataFrame(
-            {"device": ["leaf1"], "port": ["Ethernet1/1"], "priority": [3],
-             "counter": ["tx_pause_frames"], "delta": [12]}
+            {"device": ["leaf1"] * 3, "port": ["Ethernet1/1"] * 3, "priority": [None, 3, None],
+             "counter": ["rx_bytes", "tx_pause_frames", "rx_discards"], "delta": [9999, 12, 7]}
         ),
         findings=pd.DataFrame(),
         certificate=CertificateFacts(
             "cert-1", True, "", "simulated", "lossless-dcqcn", "now", "then", "k1", "f" * 64
         ),
         training=TrainingFacts(
-            "greennet", "digits", 2, "shm", 0.981, 5000.0, True, "cert-1",
+            "greennet", "digits", 2, "shm", 0.981, 5000.0, True, True, "cert-1", "simulated",
             pd.DataFrame({"epoch": [1, 2], "loss": [0.9, 0.2], "accuracy": [0.8, 0.98]}),
         ),
         versions={"paisoar": "0.1.0", "numpy": "2"},
@@ -86,6 +89,75 @@ def test_every_figure_carries_its_evidence_class(content):
     figures = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
     assert len(figures) == 7
     assert all("simulated" in figure for figure in figures)
+
+
+def test_training_is_called_real_and_only_its_admission_simulated(content, tmp_path):
+    page = render_page(content)
+    assert "real training (2 ranks, shm); admitted on simulated evidence" in page
+    assert "no packet crossed the fabric" in page
+    write_tables(content, tmp_path)
+    frame = pd.read_csv(tmp_path / "training.csv")
+    assert set(frame["gate_evidence_class"]) == {"simulated"}
+    assert "evidence_class" not in frame
+
+
+def test_accuracy_on_training_images_is_not_called_test_accuracy(content):
+    assert content.training is not None
+    untested = dataclasses.replace(content.training, tested=False)
+    page = render_page(dataclasses.replace(content, training=untested))
+    assert "Training accuracy" in page
+    assert "accuracy on training images (right)" in page
+    assert "Test accuracy" not in page
+
+
+def test_a_refusal_beside_an_older_training_is_told(content):
+    refusal = GateRefusal("2026-12-01 12:00 UTC", "expired", "it expired.", "Run `x <y>`.")
+    page = render_page(dataclasses.replace(content, refusal=refusal))
+    assert "(expired): it expired. Run <code>x &lt;y&gt;</code>." in page
+    assert "98.10 %" in page
+
+
+def test_counters_are_told_by_meaning_and_volumes_are_folded(content):
+    page = render_page(content)
+    loss, pause = page.index("rx_discards"), page.index("tx_pause_frames")
+    folded, volume = page.index("<details"), page.index("rx_bytes")
+    assert loss < pause < folded < volume < page.index("</details>")
+    assert "Storms: none moved" in page
+
+
+def test_words_of_tables_are_not_broken_and_numbers_stand_to_the_right(content):
+    page = render_page(content)
+    assert re.search(r"th, td \{[^}]*white-space: nowrap", page)
+    assert "<td class='number' data-label='value'>1,234</td>" in page
+    assert "<td class='sentence' data-label='reason'>" in page
+    assert re.search(r"\.sentence \{[^}]*overflow-wrap: break-word", page)
+
+
+def test_failures_come_before_what_was_skipped(content):
+    checks = content.checks.iloc[::-1].reset_index(drop=True)
+    page = render_page(dataclasses.replace(content, checks=checks))
+    assert page.index("PFC is off") < page.index("not shown")
+
+
+def test_a_long_table_says_that_its_box_scrolls_and_takes_the_keyboard(content):
+    checks = pd.concat([content.checks] * 100, ignore_index=True)
+    page = render_page(dataclasses.replace(content, checks=checks))
+    assert "300 rows, the first 200 of them here and all in the tables" in page
+    boxes = re.findall(r'<div class="scroll[^>]*>', page)
+    assert all('tabindex="0"' in box and "aria-label" in box for box in boxes)
+    assert any("tall" in box for box in boxes)
+
+
+def test_thin_coverage_is_marked(content):
+    coverage = pd.DataFrame({"suite": ["bandwidth"], "expected": [6], "run": [5]})
+    assert "<tr class='not_run'>" in render_page(dataclasses.replace(content, coverage=coverage))
+
+
+def test_links_of_the_page_lead_somewhere(content):
+    page = render_page(content)
+    targets = set(re.findall(r'<a href="#([^"]*)"', page))
+    assert targets
+    assert targets <= set(re.findall(r'\bid="([^"]*)"', page))
 
 
 def test_text_of_devices_cannot_become_markup(content):
