@@ -1,0 +1,142 @@
+"""The device module of OS10: what ``fabric.devices.base.DeviceModule`` asks for."""
+
+from __future__ import annotations
+
+import re
+
+from fabric.counters import CounterSnapshot
+from fabric.devices.base import Capabilities, Change, Edit, Outputs, SafetyNet, Target
+from fabric.devices.delta import Dialect
+from fabric.devices.os10 import counters
+from fabric.devices.os10 import read as reading
+from fabric.devices.os10.lines import (
+    HEADS,
+    PREFIX,
+    QUEUE_MAP,
+    USE_NETWORK,
+    USE_QUEUE,
+    USE_TRUST,
+)
+from fabric.devices.os10.normalise import normalise
+from fabric.devices.os10.render import intended_sections
+from fabric.devices.owning import PORT, Ownership, plan
+from fabric.devices.sections import to_text
+from fabric.qos import DeviceQos
+
+_REFUSAL = re.compile(r"^\s*% ?(?:Error|Invalid|Incomplete|Ambiguous|Unrecognized)", re.MULTILINE)
+
+_PORT_USES = (USE_NETWORK, USE_QUEUE, USE_TRUST, QUEUE_MAP)
+_OWNERSHIP = Ownership(
+    PREFIX,
+    HEADS,
+    re.compile(
+        r"mtu \d+|flowcontrol (?:receive|transmit) \w+|priority-flow-control mode \w+"
+        r"|(?:service-policy (?:input type network-qos|output type queuing)|trust-map dscp"
+        r"|qos-map traffic-class) \S+"
+    ),
+)
+# What comes first is used by what comes later; what goes, goes the other way round.
+_RANKS = (*HEADS, PORT, *(f"no {head}" for head in reversed(HEADS)))
+
+
+def _rank(text: str, _undo: bool) -> int:
+    return next(rank for rank, start in enumerate(_RANKS) if text.startswith(start))
+
+
+def _turn(text: str) -> int:
+    """PFC is off while policies change, link pause while PFC comes."""
+    if text.startswith("no ") or text.endswith(" off"):
+        return 0
+    return 2 if text.startswith("priority-flow-control") else 1
+
+
+_DIALECT = Dialect(
+    one_value=(
+        *((PORT, use) for use in _PORT_USES),
+        (PORT, "mtu "),
+        (PORT, "flowcontrol receive "),
+        (PORT, "flowcontrol transmit "),
+        (PORT, "priority-flow-control mode "),
+    ),
+    negations=(
+        ((PORT, "mtu "), "no mtu"),
+        ((PORT, "flowcontrol receive "), "no flowcontrol receive"),
+        ((PORT, "flowcontrol transmit "), "no flowcontrol transmit"),
+        ((PORT, "priority-flow-control mode "), "no priority-flow-control mode"),
+    ),
+    rank=_rank,
+    turn=_turn,
+)
+
+
+class Os10Module:
+    """Dell SmartFabric OS10 on PowerSwitch. Holds no state."""
+
+    os = "os10"
+    netmiko_type = "dell_os10"
+
+    def capabilities(self, target: Target) -> Capabilities:  # noqa: ARG002 - the same for all
+        """What is published of the hardware."""
+        return Capabilities(notes=("buffers and thresholds are whole kilobytes",))
+
+    def read_commands(self, target: Target) -> tuple[str, ...]:  # noqa: ARG002 - the same for all
+        """Commands that show configuration and state."""
+        return reading.COMMANDS
+
+    def counter_commands(self, target: Target) -> tuple[str, ...]:  # noqa: ARG002 - the same
+        """Commands that show counters."""
+        return counters.COMMANDS
+
+    def read(self, target: Target, outputs: Outputs) -> DeviceQos:
+        """What the switch does; see :func:`fabric.devices.os10.read.read`."""
+        return reading.read(target, outputs)
+
+    def read_counters(self, target: Target, outputs: Outputs, taken_at_s: float) -> CounterSnapshot:
+        """Counters; see :func:`fabric.devices.os10.counters.read_counters`."""
+        return counters.read_counters(target, outputs, taken_at_s)
+
+    def normalise(self, intended: DeviceQos) -> DeviceQos:
+        """What OS10 can express; see :func:`fabric.devices.os10.normalise.normalise`."""
+        return normalise(intended)
+
+    def render(self, intended: DeviceQos) -> str:
+        """The configuration that the intent owns, as the running configuration shows it.
+
+        Raises InputError for what OS10 cannot express at all.
+        """
+        return to_text(intended_sections(intended), " ")
+
+    def change(self, target: Target, outputs: Outputs, intended: DeviceQos) -> Change:
+        """From the running configuration to the intended one; nothing without ports.
+
+        Raises ReadError without a running configuration, DeviceError where the
+        device lacks a port, InputError for what OS10 cannot express.
+        """
+        running = reading.running_sections(target, outputs)
+        if not intended.ports:
+            return Change()
+        wanted = intended_sections(intended)
+        return plan(target.device, running, wanted, _OWNERSHIP, _DIALECT)
+
+    def safety_net(self, run_id: str) -> SafetyNet:  # noqa: ARG002 - transactions have no name
+        """A transaction: lines go into the candidate configuration, a commit applies them.
+
+        A refused line discards all of it. Once committed the way back is line by
+        line: OS10 has no commit with a timer. Source: Dell knowledge base 000120163,
+        which shows ``start transaction``, ``commit`` and ``discard`` in EXEC mode.
+        """
+        edit = Edit(apply=("end", "commit"), discard=("end", "discard"))
+        return SafetyNet(
+            prepare=("start transaction",),
+            undo=("start transaction",),
+            commit=("copy running-configuration startup-configuration",),
+            edit=edit,
+            undo_edit=edit,
+        )
+
+    def is_error(self, answer: str) -> bool:
+        """Whether OS10 refused: ``% Error: ...``. A configuration that quotes it is none."""
+        return not answer.lstrip().startswith("!") and bool(_REFUSAL.search(answer))
+
+
+MODULE = Os10Module()
