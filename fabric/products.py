@@ -97,4 +97,7 @@ SWITCHES: dict[str, SwitchProduct] = {
 
 NICS: dict[str, NicProduct] = {
     "mlx5": NicProduct(rdma=lambda index: f"mlx5_{index}"),
+    "bnxt": NicProduct(rdma=lambda index: f"bnxt_re{index}"),
+    # Intel's 635330 names RDMA devices so: rdmap and the PCI address.
+    "irdma": NicProduct(rdma=lambda index: f"rdmap59s0f{index}"),
 }

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from fabric.counters import Counter
 from fabric.devices.base import Capabilities, Outputs, TargetPort
-from fabric.qos import PortQos
+from fabric.qos import PortQos, Remark
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class NicReading:
     ``unread`` names single facts that are not shown; the port then holds 0 or
     nothing for them. ``settings`` is what a boot script that reproduces the
     live state would hold, ``shown`` the names of all settings whose live value
-    is known.
+    is known. ``remarks`` are faults that only the family can see.
     """
 
     port: PortQos | None
@@ -64,6 +64,7 @@ class NicReading:
     shown: frozenset[str] = frozenset()
     model: str = ""
     driver: str = ""
+    remarks: tuple[Remark, ...] = ()
 
 
 class NicFamily(Protocol):

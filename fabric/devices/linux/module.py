@@ -31,7 +31,7 @@ from fabric.devices.linux.script import (
 )
 from fabric.devices.nic import NicFamily, NicReading
 from fabric.devices.registry import NICS, load
-from fabric.qos import DeviceQos, PortFacts, PortQos
+from fabric.qos import DeviceQos, PortFacts, PortQos, Remark
 
 KERNEL = "uname -r"
 FILES = f"grep -H '' {SCRIPTS} {UNIT_PATH} 2>&1 || true"
@@ -100,6 +100,7 @@ class LinuxModule:
         boot = self._boot(target, outputs)
         ports: list[PortQos] = []
         facts: list[PortFacts] = []
+        remarks: list[Remark] = []
         unread: list[str] = []
         saved: list[bool | None] = []
         models: dict[str, None] = {}
@@ -107,6 +108,7 @@ class LinuxModule:
         for port in target.ports:
             reading = family_of(port.family).read(port, outputs)
             unread += reading.unread
+            remarks += reading.remarks
             models |= {reading.model: None} if reading.model else {}
             drivers |= {reading.driver: None} if reading.driver else {}
             persistent = _persistent(boot, port.name, reading)
@@ -134,6 +136,7 @@ class LinuxModule:
             saved=None if None in saved else all(saved),
             unread=tuple(unread),
             facts=tuple(facts),
+            remarks=tuple(remarks),
         )
 
     def _boot(self, target: Target, outputs: Outputs) -> Boot:

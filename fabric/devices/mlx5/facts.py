@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fabric.devices.base import Outputs, TargetPort
+from fabric.devices.linux.common import rdma_cm_file, rdma_cm_folder
 from fabric.devices.linux.dump import MISSING, Dump, parse_dump
 from fabric.devices.linux.tools import driver_info, link_mtu, link_pause
 from fabric.devices.mlx5 import paths
@@ -71,8 +72,7 @@ def commands(port: TargetPort) -> tuple[str, ...]:
         f"ethtool -a {port.name}",
         f"mlnx_qos -i {port.name}",
         f"grep -rH . {ecn} {qos} 2>&1 || true",
-        f"grep -rH . {device}/hca_type {device}/tc {paths.rdma_cm_folder(port.rdma_device)}"
-        " 2>&1 || true",
+        f"grep -rH . {device}/hca_type {device}/tc {rdma_cm_folder(port.rdma_device)} 2>&1 || true",
         f"grep -rH . {paths.DEBUGFS}/*/cc_params 2>&1 || true",
     )
 
@@ -84,7 +84,7 @@ def facts_of(port: TargetPort, outputs: Outputs) -> Facts:
     rdma_dump = parse_dump(outputs.get(rdma, ""))
     debugfs_dump = parse_dump(outputs.get(debugfs, ""))
     driver = driver_info(outputs.get(info, ""))
-    cm = rdma_dump.number(paths.rdma_cm_file(port.rdma_device))
+    cm = rdma_dump.number(rdma_cm_file(port.rdma_device))
     return Facts(
         interface=port.name,
         rdma_device=port.rdma_device,

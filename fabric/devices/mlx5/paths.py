@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 DEBUGFS = "/sys/kernel/debug/mlx5"
-RDMA_CM = "/sys/kernel/config/rdma_cm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +98,3 @@ def tc_folder(rdma_device: str) -> str:
 def traffic_class_file(rdma_device: str) -> str:
     """The traffic class of every RoCE QP of the device."""
     return f"{tc_folder(rdma_device)}/1/traffic_class"
-
-
-def rdma_cm_folder(rdma_device: str) -> str:
-    """The device's folder in configfs; there only once somebody has made it."""
-    return f"{RDMA_CM}/{rdma_device}"
-
-
-def rdma_cm_file(rdma_device: str) -> str:
-    """The TOS of connections made through rdma_cm."""
-    return f"{rdma_cm_folder(rdma_device)}/ports/1/default_roce_tos"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fabric.devices.base import TargetPort
+from fabric.devices.linux.common import ranges, rdma_cm_file
 from fabric.devices.mlx5 import paths
 from fabric.devices.mlx5.facts import TCLASS_UNSET, Facts
 from fabric.devices.mlx5.qos_text import QosText
-from fabric.devices.mlx5.settings import ranges
 from fabric.headroom import (
     MLX5_MAX_CELL_BYTES,
     MLX5_MAX_DRIVER_MTU_BYTES,
@@ -142,7 +142,7 @@ class Reader:
         if qos.cable_m is None:
             self._miss("cable length")
         if facts.rdma_cm_tos is None:
-            self._miss("rdma_cm TOS", facts.why(facts.rdma, paths.rdma_cm_file(facts.rdma_device)))
+            self._miss("rdma_cm TOS", facts.why(facts.rdma, rdma_cm_file(facts.rdma_device)))
         if facts.tclass is None:
             file = paths.traffic_class_file(facts.rdma_device)
             self._miss("verbs traffic class", facts.why(facts.rdma, file))

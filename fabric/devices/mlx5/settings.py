@@ -6,10 +6,10 @@ are either what an intent asks for or what a port holds now.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from fabric.devices.linux.common import dscp_text, pause_command, rdma_cm_command
 from fabric.devices.mlx5 import paths
 from fabric.devices.mlx5.facts import TCLASS_UNSET, Facts
 from fabric.devices.mlx5.qos_text import Tsa
@@ -277,22 +277,7 @@ def _dscp_item(name: str, wanted: tuple[int, ...], now: tuple[int, ...] | None) 
     for dscp, priority in enumerate(wanted):
         if now is None or now[dscp] != priority:
             options += ["--dscp2prio", f"set,{dscp},{priority}"]
-    text = " ".join(
-        f"{priority}:{ranges([d for d, p in enumerate(wanted) if p == priority])}"
-        for priority in sorted(set(wanted))
-    )
-    return Item("dscp map", text, (mlnx_qos(name, *options),) if options else ())
-
-
-def ranges(numbers: list[int]) -> str:
-    """``0-25,27`` for 0 to 25 and 27."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and runs[-1][1] == number - 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+    return Item("dscp map", dscp_text(wanted), (mlnx_qos(name, *options),) if options else ())
 
 
 def _classes_item(name: str, of_priority: tuple[int, ...], tsa: tuple[Tsa, ...]) -> Item:
@@ -315,14 +300,8 @@ def _classes_item(name: str, of_priority: tuple[int, ...], tsa: tuple[Tsa, ...])
 
 def _pause_item(name: str, pause: tuple[bool, bool]) -> Item:
     receive, send = ("on" if on else "off" for on in pause)
-    quoted = shlex.quote(name)
-    # ethtool fails where there is nothing to change.
-    text = (
-        f"test \"$(ethtool -a {quoted} | tr -d '[:blank:]' | "
-        f'grep -cx -e RX:{receive} -e TX:{send})" = 2 || '
-        f"ethtool -A {quoted} rx {receive} tx {send}"
-    )
-    return Item("link pause", f"rx {receive}, tx {send}", (Raw(text),))
+    command = pause_command(name, receive=pause[0], send=pause[1])
+    return Item("link pause", f"rx {receive}, tx {send}", (Raw(command),))
 
 
 def _set_buffers(name: str, buffers: Buffers) -> Move:
@@ -357,10 +336,4 @@ def _dcqcn_items(values: Values) -> Iterator[Item]:
 
 
 def _rdma_cm_item(rdma_device: str, tos: int) -> Item:
-    folder, file = paths.rdma_cm_folder(rdma_device), paths.rdma_cm_file(rdma_device)
-    # The kernel makes ports/1 when the folder of the device is made.
-    text = (
-        f"{{ test -d {paths.RDMA_CM} || modprobe rdma_cm; }} && mkdir -p {shlex.quote(folder)} && "
-        f"echo {tos} > {shlex.quote(file)}"
-    )
-    return Item("rdma_cm TOS", str(tos), (Raw(text),))
+    return Item("rdma_cm TOS", str(tos), (Raw(rdma_cm_command(rdma_device, tos)),))

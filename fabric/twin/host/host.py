@@ -24,7 +24,8 @@ from fabric.site import Site
 from fabric.twin.host import counters, image, session
 from fabric.twin.host.namespace import Namespace
 from fabric.twin.host.sftp import HostFiles
-from fabric.twin.host.stand_ins import driver, registers
+from fabric.twin.host.stand_ins import registers
+from fabric.twin.host.stand_ins.dcbnl import dcbnl_of
 from fabric.twin.host.stand_ins.factory import reset_nic
 from fabric.twin.host.stand_ins.files import Host, Nic
 
@@ -173,7 +174,10 @@ class EmulatedHost:
     def _wrong_map(self, nics: list[Nic]) -> str:
         dscp = self._site.intent.roce.dscp[0]
         for nic in nics:
+            rules = dcbnl_of(nic)
             with nic.edit() as state:
-                driver.set_app(state, dscp, WRONG_PRIORITY)
+                for entry in [entry for entry in state.app_table() if entry[0] == dscp]:
+                    rules.delete_app(state, *entry)
+                rules.set_app(state, dscp, WRONG_PRIORITY)
         names = ", ".join(nic.name for nic in nics)
         return f"{self.name}: {names} now puts DSCP {dscp} into priority {WRONG_PRIORITY}"

@@ -19,14 +19,11 @@ from fabric.errors import InputError
 from fabric.site import HostSpec, Site
 from fabric.topology import PortRef
 from fabric.twin.host import stand_ins
+from fabric.twin.host.adapters import adapter_of
 from fabric.twin.host.stand_ins.factory import reset_host
 from fabric.twin.host.stand_ins.files import Host, write_pairs, write_text
 from fabric.twin.host.stand_ins.launch import PROGRAMS
 
-# ConnectX-6 Dx, as MLNX_OFED 24.10 shows it.
-HCA_TYPE, DEVICE_ID, VENDOR_ID = "MT4125", "0x101d", "0x15b3"
-FIRMWARE = "22.43.1014 (MT_0000000359)"
-DRIVER_VERSION = "24.10-1.1.4"
 MAX_INTERFACE_NAME = 15  # IFNAMSIZ - 1
 
 # Files and folders of this machine that programs in the host read.
@@ -165,18 +162,23 @@ def _write_facts(
     link = site.topology.link_of[PortRef(host, interface)]
     digest = hashlib.sha256(f"{site.name}/{host}/{interface}".encode()).hexdigest()
     tail = ":".join(digest[at : at + 2] for at in (0, 2, 4))
+    adapter = adapter_of(nic.family)
     facts = {
+        "family": nic.family,
+        "driver": adapter.driver,
         "index": str(index + 2),  # 1 is the loopback
         "rdma": nic.rdma,
         "pci": f"0000:3b:00.{index}"
         if index < 8
         else f"0000:{0x3B + index // 8:02x}:00.{index % 8}",
-        "mac": f"b8:ce:f6:{tail}",
+        "mac": f"{adapter.mac_prefix}:{tail}",
         "address": nic.address,
         "speed_mbps": str(link.speed_bps // 10**6),
-        "firmware": FIRMWARE,
-        "driver_version": DRIVER_VERSION,
-        "hca_type": HCA_TYPE,
+        "firmware": adapter.firmware,
+        "driver_version": adapter.version,
+        "hca_type": adapter.hca_type,
+        "vendor": adapter.vendor,
+        "device": adapter.device,
     }
     (folder / "nics" / interface).mkdir(parents=True, exist_ok=True)
     write_pairs(str(folder / "nics" / interface / "facts"), facts)
@@ -191,8 +193,8 @@ def _write_sysfs(sysfs: Path, interface: str, facts: dict[str, str]) -> None:
     loopback = sysfs / "class/net/lo"
     firmware = facts["firmware"].split()[0]
     texts = {
-        pci / "vendor": VENDOR_ID,
-        pci / "device": DEVICE_ID,
+        pci / "vendor": facts["vendor"],
+        pci / "device": facts["device"],
         pci / "numa_node": "0",
         net / "address": facts["mac"],
         net / "ifindex": facts["index"],
@@ -207,9 +209,9 @@ def _write_sysfs(sysfs: Path, interface: str, facts: dict[str, str]) -> None:
         loopback / "type": "772",
         loopback / "mtu": "65536",
         loopback / "operstate": "unknown",
-        verbs / "hca_type": HCA_TYPE,
+        verbs / "hca_type": facts["hca_type"],
         verbs / "fw_ver": firmware,
-        verbs / "board_id": facts["firmware"].split()[1].strip("()"),
+        verbs / "board_id": facts["firmware"].split()[-1].strip("()"),
         verbs / "node_type": "1: CA",
         verbs / "ports/1/state": "4: ACTIVE",
         verbs / "ports/1/phys_state": "5: LinkUp",
@@ -220,6 +222,8 @@ def _write_sysfs(sysfs: Path, interface: str, facts: dict[str, str]) -> None:
         verbs / "ports/1/gid_attrs/types/3": "RoCE v2",
         verbs / "ports/1/gids/3": _mapped_gid(facts["address"]),
     }
+    if facts["family"] == "irdma":
+        texts[sysfs / "module/irdma/parameters/dcqcn_enable"] = "N"
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(str(path), f"{text}\n")

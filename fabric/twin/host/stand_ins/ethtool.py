@@ -1,4 +1,4 @@
-"""``ethtool``: settings, pause, driver and statistics of an mlx5 port.
+"""``ethtool``: settings, pause, flags, driver and statistics of a port.
 
 Shapes as ethtool 6.1 prints them over netlink. Statistics: names and the rule
 that per-priority pause counters show only where PFC is enabled (and global ones
@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 
 from . import driver
+from .dcbnl import Ice, dcbnl_of
 from .files import PRIORITIES, Host, Nic, NicState, read_pairs
 
 USAGE = "ethtool: bad command line argument(s)\nFor more information run ethtool -h\n"
@@ -26,6 +27,8 @@ QUERIES = {
     "--show-fec": "fec",
     "-A": "set_pause",
     "--pause": "set_pause",
+    "--show-priv-flags": "flags",
+    "--set-priv-flags": "set_flags",
 }
 
 
@@ -40,16 +43,22 @@ def main(host: Host, arguments: list[str]) -> int:
         if option not in QUERIES:
             return _unsupported(host, option, rest)
         query = QUERIES[option]
-    if not rest or (query != "set_pause" and len(rest) > 1):
+    if not rest or (not query.startswith("set_") and len(rest) > 1):
         sys.stderr.write(USAGE)
         return 1
     nic = host.nic(rest.pop(0))
     if nic is None:
         return _no_device(query)
-    if query == "set_pause":
-        return set_pause(nic, rest)
-    state = nic.state()
-    if query == "statistics":
+    if query in CHANGES:
+        return CHANGES[query](nic, rest)
+    _print(query, nic, nic.state())
+    return 0
+
+
+def _print(query: str, nic: Nic, state: NicState) -> None:
+    if query == "flags":
+        show_flags(nic, state)
+    elif query == "statistics":
         print("NIC statistics:")
         for name, value in statistics(nic, state):
             print(f"     {name}: {value}")
@@ -66,7 +75,6 @@ def main(host: Host, arguments: list[str]) -> int:
         print(f"Active FEC encoding: {'RS' if state.admin_up[0] else 'Off'}")
     else:
         show_settings(nic, state)
-    return 0
 
 
 def statistics(nic: Nic, state: NicState) -> list[tuple[str, str]]:
@@ -78,6 +86,8 @@ def statistics(nic: Nic, state: NicState) -> list[tuple[str, str]]:
         if not state.pfc[priority]
         for way in ("rx", "tx")
     }
+    if nic.family in ("bnxt", "irdma"):
+        hidden = set()
 
     def shown(name: str) -> bool:
         if "_global_pause" in name:
@@ -87,6 +97,28 @@ def statistics(nic: Nic, state: NicState) -> list[tuple[str, str]]:
 
     counters = read_pairs(f"{nic.folder}/counters")
     return [(name, value) for name, value in counters.items() if shown(name)]
+
+
+def show_flags(nic: Nic, state: NicState) -> None:
+    """``--show-priv-flags``: those of ice that concern us; others show other flags."""
+    print(f"Private flags for {nic.name}:")
+    names = {"link-down-on-close": 0, "fw-lldp-agent": int(not state.dcbx_os[0])}
+    if nic.family != "irdma":
+        names = {"rx_cqe_compress": 0}
+    for name, on in names.items():
+        print(f"{name:<22}: {_on(on)}")
+
+
+def set_flags(nic: Nic, words: list[str]) -> int:
+    """``--set-priv-flags IF FLAG on|off``."""
+    rules = dcbnl_of(nic)
+    good = len(words) == 2 and words[1] in ("on", "off")
+    if not good or words[0] != "fw-lldp-agent" or not isinstance(rules, Ice):
+        sys.stderr.write("netlink error: bit name not found\nnetlink error: Invalid argument\n")
+        return 1
+    with nic.edit() as state:
+        rules.set_agent(state, on=words[1] == "on")
+    return 0
 
 
 def set_pause(nic: Nic, words: list[str]) -> int:
@@ -103,17 +135,24 @@ def set_pause(nic: Nic, words: list[str]) -> int:
         sys.stderr.write("netlink error: Invalid argument\n")
         return 1
     with nic.edit() as state:
-        driver.set_pause(
-            state,
-            rx=wanted.get("rx", bool(state.rx_pause[0])),
-            tx=wanted.get("tx", bool(state.tx_pause[0])),
-        )
+        try:
+            dcbnl_of(nic).set_pause(
+                state,
+                rx=wanted.get("rx", bool(state.rx_pause[0])),
+                tx=wanted.get("tx", bool(state.tx_pause[0])),
+            )
+        except driver.Refused as refusal:
+            sys.stderr.write(f"netlink error: {refusal}\n")
+            return 1
     return 0
+
+
+CHANGES = {"set_pause": set_pause, "set_flags": set_flags}
 
 
 def show_driver(nic: Nic) -> None:
     """``ethtool -i``."""
-    print("driver: mlx5_core")
+    print(f"driver: {nic.facts.get('driver', 'mlx5_core')}")
     print(f"version: {nic.facts['driver_version']}")
     print(f"firmware-version: {nic.facts['firmware']}")
     print("expansion-rom-version: ")

@@ -89,6 +89,11 @@ class Nic:
         self.verbs = f"{host.sys}/class/infiniband/{self.facts['rdma']}"
 
     @property
+    def family(self) -> str:
+        """The NIC family as ``fabric.yaml`` names it; older hosts name none and have mlx5."""
+        return self.facts.get("family", "mlx5")
+
+    @property
     def mtu(self) -> int:
         """MTU in bytes, as ``/sys/class/net/IF/mtu`` holds it now."""
         text = read_text(f"{self.net}/mtu").strip()
@@ -104,11 +109,12 @@ class Nic:
 
 
 class NicState:
-    """What a ConnectX keeps in firmware and driver; every value is a list of integers.
+    """What a NIC keeps in firmware and driver; every value is a list of integers.
 
-    Factory defaults: DCBX in firmware, PCP trusted (an empty table of DSCPs;
-    the firmware's own map is dscp >> 3), link pause on both ways, PFC off, one
-    receive buffer, every class by the vendor's arbiter, priorities 0 and 1 in
+    ``dcbx_os``: whether the host decides. Factory defaults are a ConnectX's: DCBX in
+    firmware, PCP trusted (an empty table of DSCPs; the firmware's own map is
+    dscp >> 3), link pause on both ways, PFC off, one receive buffer, every class by the
+    vendor's arbiter, priorities 0 and 1 in
     classes 1 and 0 (Linux drivers/net/ethernet/mellanox/mlx5/core/en_dcbnl.c,
     mlx5e_ets_init; the same in AT&T's printed sample of mlnx_qos).
     """
@@ -133,6 +139,8 @@ class NicState:
         self.rx_pause = [1]
         self.tx_pause = [1]
         self.admin_up = [1]
+        self.willing = [0]
+        self.ets_set = [0]
         for line in text.splitlines():
             name, *values = line.split()
             setattr(self, name, [int(value) for value in values])

@@ -10,6 +10,7 @@ import sys
 
 from . import driver
 from .files import Host, Nic, read_text, write_text
+from .registers import MTUS
 
 VERSION = "ip utility, iproute2-6.1.0, libbpf 1.1.0"
 OBJECTS = ("address", "link", "neighbor", "neighbour", "route")
@@ -206,10 +207,11 @@ def _set_mtu(nic: Nic, text: str) -> int:
         sys.stderr.write(f'Error: argument "{text}" is wrong: Invalid "mtu" value\n\n')
         return 255
     mtu = int(text)
-    if mtu < driver.MIN_MTU:
+    low, high = MTUS.get(nic.family, (driver.MIN_MTU, driver.MAX_MTU))
+    if mtu < low:
         sys.stderr.write("Error: mtu less than device minimum.\n")
         return 2
-    if mtu > driver.MAX_MTU:
+    if mtu > high:
         sys.stderr.write("Error: mtu greater than device maximum.\n")
         return 2
     write_text(f"{nic.net}/mtu", f"{mtu}\n")

@@ -47,6 +47,8 @@ PARAMETERS = {
     "roce_rp/rpg_time_reset": ("rp_time_reset", 300, 1, 131071),
 }
 DEFAULT_MTU = 1500
+# Lowest and highest MTU of a family that has others than mlx5.
+MTUS = {"bnxt": (60, 9500), "irdma": (68, 9702)}
 UNSET = -1
 
 
@@ -54,6 +56,7 @@ class Register:
     """One file: where it is, its range, and how the kernel prints a value."""
 
     def __init__(self, path: str, default: int, low: int, high: int, shown: str = "{}\n") -> None:
+        """``shown`` with ``{}`` for the value; empty: as C's ``%#x``."""
         self.path = path
         self.default = default
         self.low = low
@@ -62,7 +65,11 @@ class Register:
 
     def text(self, value: int) -> str:
         """What a read of the file gives; empty for a traffic class that is not set."""
-        return "" if value == UNSET else self._shown.format(value)
+        if value == UNSET:
+            return ""
+        if not self._shown:
+            return f"{value:#x}\n" if value else "0\n"
+        return self._shown.format(value)
 
     def parse(self, text: str) -> int | None:
         """The value of a write; None for one that the kernel refuses."""
@@ -76,8 +83,51 @@ class Register:
         return value if self.low <= value <= self.high else None
 
 
+# bnxt_re configfs.c: file below cc/: (default, lowest, highest).
+BNXT_CC = {
+    "apply": (0, 0, 1),
+    "cc_mode": (0, 0, 1),
+    "cnp_dscp": (48, 0, 63),
+    "cnp_prio": (7, 0, 7),
+    "disable_prio_vlan_tx": (1, 0, 1),
+    "ecn_enable": (0, 0, 1),
+    "ecn_marking": (0, 0, 2),
+    "roce_dscp": (0, 0, 63),
+    "roce_prio": (0, 0, 7),
+}
+# irdma configfs.c (RoCE mode).
+IRDMA = {
+    "cnp_up_override": (0, 0, 63),
+    "roce_ackcreds": (30, 1, 30),
+    "roce_cwnd": (1024, 1, 1024),
+    "roce_dcqcn_enable": (0, 0, 1),
+    "roce_dctcp_enable": (0, 0, 1),
+    "roce_timely_enable": (0, 0, 1),
+    "up_map_enable": (0, 0, 1),
+}
+
+
 def registers(nic: Nic) -> dict[str, Register]:
     """Every register of a NIC port by a short name."""
+    config = f"{nic.host.sys}/kernel/config"
+    rdma = nic.facts["rdma"]
+    if nic.family == "bnxt":
+        folder = f"{config}/bnxt_re/{rdma}/ports/1/cc"
+        found = {name: Register(f"{folder}/{name}", *v, "") for name, v in BNXT_CC.items()}
+    elif nic.family == "irdma":
+        folder = f"{config}/irdma/{rdma}"
+        found = {name: Register(f"{folder}/{name}", *v) for name, v in IRDMA.items()}
+    else:
+        found = _mlx5(nic)
+    low, high = MTUS.get(nic.family, (MIN_MTU, MAX_MTU))
+    found["mtu"] = Register(f"{nic.net}/mtu", DEFAULT_MTU, low, high)
+    found["default_roce_tos"] = Register(
+        f"{config}/rdma_cm/{rdma}/ports/1/default_roce_tos", 0, 0, 255
+    )
+    return found
+
+
+def _mlx5(nic: Nic) -> dict[str, Register]:
     ecn = f"{nic.net}/ecn"
     found = {
         f"{side}/enable/{priority}": Register(f"{ecn}/{side}/enable/{priority}", 1, 0, 1)
@@ -86,15 +136,8 @@ def registers(nic: Nic) -> dict[str, Register]:
     }
     for name, (_, default, low, high) in PARAMETERS.items():
         found[name] = Register(f"{ecn}/{name}", default, low, high)
-    found["mtu"] = Register(f"{nic.net}/mtu", DEFAULT_MTU, MIN_MTU, MAX_MTU)
     found["traffic_class"] = Register(
         f"{nic.verbs}/tc/1/traffic_class", UNSET, UNSET, 255, "Global tclass={}\n"
-    )
-    found["default_roce_tos"] = Register(
-        f"{nic.host.sys}/kernel/config/rdma_cm/{nic.facts['rdma']}/ports/1/default_roce_tos",
-        0,
-        0,
-        255,
     )
     return found
 
@@ -109,11 +152,12 @@ def reset(nic: Nic) -> None:
     for register in registers(nic).values():
         os.makedirs(os.path.dirname(register.path), exist_ok=True)
         write_text(register.path, register.text(register.default))
-    debugfs = debugfs_folder(nic)
-    os.makedirs(debugfs, exist_ok=True)
-    for name, (debug_name, _, _, _) in PARAMETERS.items():
-        with contextlib.suppress(FileExistsError):
-            os.link(f"{nic.net}/ecn/{name}", f"{debugfs}/{debug_name}")
+    if nic.family not in MTUS:
+        debugfs = debugfs_folder(nic)
+        os.makedirs(debugfs, exist_ok=True)
+        for name, (debug_name, _, _, _) in PARAMETERS.items():
+            with contextlib.suppress(FileExistsError):
+                os.link(f"{nic.net}/ecn/{name}", f"{debugfs}/{debug_name}")
     write_pairs(
         f"{nic.folder}/registers",
         {name: str(register.default) for name, register in registers(nic).items()},

@@ -1,0 +1,5 @@
+"""Intel E810 (800 series) with ice and irdma."""
+
+from fabric.devices.irdma.family import IrdmaFamily
+
+FAMILY = IrdmaFamily()
