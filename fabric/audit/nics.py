@@ -6,10 +6,9 @@ import dataclasses
 from collections.abc import Iterator
 
 from fabric.audit.findings import Skip
-from fabric.audit.rule import Fault, Subject, first, numbers, rule
+from fabric.audit.rule import SOFTWARE_FAMILIES, Fault, Subject, first, numbers, rule
 from fabric.qos import Dcqcn, Nic
 
-SOFTWARE_FAMILIES = frozenset({"rxe", "siw"})
 _CNP_MARKS = ("cnp_dscp", "cnp_priority")
 _POINTS = ("np_priorities", "rp_priorities")
 

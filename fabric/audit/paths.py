@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fabric.audit.findings import PathReport
-from fabric.audit.rule import Wanted
+from fabric.audit.rule import SOFTWARE_FAMILIES, Wanted
 from fabric.qos import DeviceQos, PortQos
 from fabric.topology import PortRef, Topology
 
@@ -148,7 +148,7 @@ def path_report(
         should = {port.name: port for port in intended[device].ports} if device in intended else {}
         for ref in ports:
             got, want = live.get(ref.port), should.get(ref.port)
-            if got is None or want is None:
+            if got is None or want is None or _software(got):
                 unread.add(ref)
             elif got != want:
                 if not _lossless(wanted, got):
@@ -163,6 +163,11 @@ def path_report(
         pairs.over(unread),
         {name: total - pairs.over(unread | wrong) for name, wrong in odd.items()},
     )
+
+
+def _software(port: PortQos) -> bool:
+    """Software RDMA pauses nothing, whatever it was asked for: nothing is known of it."""
+    return port.nic is not None and port.nic.family in SOFTWARE_FAMILIES
 
 
 def _lossless(wanted: Wanted, port: PortQos) -> bool:

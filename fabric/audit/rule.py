@@ -14,6 +14,8 @@ from fabric.qos import DSCP_COUNT, DeviceQos, PortFacts, PortQos
 from fabric.site import Site
 from fabric.topology import Link, PortRef
 
+# NIC families that are software: they have no pause, no ECN and no counters of it.
+SOFTWARE_FAMILIES = frozenset({"rxe", "siw"})
 # Stands for the other end of a cable that nobody knows.
 NOBODY = PortRef("the other end", "not known")
 
