@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fabric.devices.base import Change
@@ -27,6 +27,8 @@ class Ownership:
     ``heads`` are the words before an object's name, ``prefix`` how our names begin.
     ``port_lines`` are the lines of a port that are ours, ``top_lines`` those outside
     of any section; both match a whole line. ``negation`` is the word that removes.
+    ``left_out`` tells of a line of our objects whether the system may not show it,
+    since it says what goes without saying.
     """
 
     prefix: str
@@ -34,6 +36,7 @@ class Ownership:
     port_lines: re.Pattern[str]
     top_lines: re.Pattern[str] = re.compile(r"(?!)")
     negation: str = "no"
+    left_out: Callable[[str], bool] = lambda _line: False
 
 
 def named(head: str, prefix: str, kind: str, children: Sequence[Section]) -> Section:
@@ -117,7 +120,8 @@ def plan(
                 f"its running configuration shows no {section.text.removeprefix(PORT)}",
                 advice="Correct the cable in fabric.yaml, or break the port out on the switch.",
             )
-    before, after = owned(running, intended, ownership), list(intended)
+    before = owned(running, intended, ownership)
+    after = [_as_shown(section, find(before, section.text), ownership) for section in intended]
     before = with_places(before, _places(after))
     after = with_places(after, _places(before))
     return Change(
@@ -125,6 +129,14 @@ def plan(
         commands=tuple(_spoken(commands(before, after, dialect, undo=False), ownership)),
         rollback=tuple(_spoken(commands(after, before, dialect, undo=True), ownership)),
     )
+
+
+def _as_shown(wanted: Section, shown: Section | None, ownership: Ownership) -> Section:
+    """An intended object without the lines that the system does not show of it."""
+    if shown is None or not name_of(wanted, ownership):
+        return wanted
+    kept = [c for c in wanted.children if shown.child(c.text) or not ownership.left_out(c.text)]
+    return Section(wanted.text, kept)
 
 
 def _places(sections: Iterable[Section]) -> list[str]:
