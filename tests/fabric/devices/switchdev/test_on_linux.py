@@ -33,11 +33,11 @@ class Namespace:
         # What /sys/class/net shows depends on who mounted it.
         keep = "mount -t sysfs none /sys && echo there && exec sleep 60"
         self._keeper = subprocess.Popen(
-            ["unshare", "-n", "-m", "sh", "-c", keep], stdout=subprocess.PIPE
+            ["unshare", "-n", "-m", "sh", "-c", keep], stdout=subprocess.PIPE, cwd="/"
         )
         assert self._keeper.stdout is not None
         self._keeper.stdout.readline()
-        self._enter = ["nsenter", "-t", str(self._keeper.pid), "-n", "-m", "-r", "sh", "-c"]
+        self._enter = ["nsenter", "-t", str(self._keeper.pid), "-n", "-m", "-r", "-w", "sh", "-c"]
 
     def run(self, command: str) -> str:
         """Both streams, as a terminal shows them."""
