@@ -25,18 +25,20 @@ class Ownership:
     """What of a configuration is ours.
 
     ``heads`` are the words before an object's name, ``prefix`` how our names begin.
-    ``port_lines`` are the lines of a port that are ours, ``top_lines`` those outside
-    of any section; both match a whole line. ``negation`` is the word that removes.
-    ``left_out`` tells of a line of our objects whether the system may not show it,
-    since it says what goes without saying.
+    ``port_lines`` match whole lines of a port that are ours. ``negation`` is the word
+    that removes.
+    ``left_out`` tells of a section and a line in it whether the system may not show
+    the line, since it says what goes without saying. ``tables`` are sections of the
+    whole switch whose lines are ours too, each with a key of ``key_words`` words.
     """
 
     prefix: str
     heads: tuple[str, ...]
     port_lines: re.Pattern[str]
-    top_lines: re.Pattern[str] = re.compile(r"(?!)")
     negation: str = "no"
-    left_out: Callable[[str], bool] = lambda _line: False
+    left_out: Callable[[str, str], bool] = lambda _section, _line: False
+    tables: tuple[str, ...] = ()
+    key_words: int = 2
 
 
 def named(head: str, prefix: str, kind: str, children: Sequence[Section]) -> Section:
@@ -74,7 +76,7 @@ def owned(
         elif section.text in ports:
             lines = [c for c in section.children if ownership.port_lines.fullmatch(c.text)]
             found.append(Section(section.text, lines))
-        elif ownership.top_lines.fullmatch(section.text) and not section.children:
+        elif section.text in ownership.tables:
             found.append(section)
     return found
 
@@ -122,8 +124,8 @@ def plan(
             )
     before = owned(running, intended, ownership)
     after = [_as_shown(section, find(before, section.text), ownership) for section in intended]
-    before = with_places(before, _places(after))
-    after = with_places(after, _places(before))
+    before = with_places(before, _places(after, ownership))
+    after = with_places(after, _places(before, ownership))
     return Change(
         diff="".join(f"{line}\n" for line in diff(before, after)),
         commands=tuple(_spoken(commands(before, after, dialect, undo=False), ownership)),
@@ -132,15 +134,38 @@ def plan(
 
 
 def _as_shown(wanted: Section, shown: Section | None, ownership: Ownership) -> Section:
-    """An intended object without the lines that the system does not show of it."""
-    if shown is None or not name_of(wanted, ownership):
+    """An intended section with what goes without saying as the system shows it."""
+    if shown is None:
         return wanted
-    kept = [c for c in wanted.children if shown.child(c.text) or not ownership.left_out(c.text)]
-    return Section(wanted.text, kept)
+    if name_of(wanted, ownership):
+        kept = [
+            child
+            for child in wanted.children
+            if shown.child(child.text) or not ownership.left_out(wanted.text, child.text)
+        ]
+        return Section(wanted.text, kept)
+    if wanted.text in ownership.tables:
+        keys = {_key(child, ownership) for child in wanted.children}
+        more = [
+            child
+            for child in shown.children
+            if ownership.left_out(wanted.text, child.text) and _key(child, ownership) not in keys
+        ]
+        return Section(wanted.text, [*wanted.children, *more])
+    return wanted
 
 
-def _places(sections: Iterable[Section]) -> list[str]:
-    return [section.text for section in sections if section.text.startswith(PORT)]
+def _key(line: Section, ownership: Ownership) -> tuple[str, ...]:
+    return tuple(line.text.split()[: ownership.key_words])
+
+
+def _places(sections: Iterable[Section], ownership: Ownership) -> list[str]:
+    """Sections that are the switch's own, whatever stands in them."""
+    return [
+        section.text
+        for section in sections
+        if section.text.startswith(PORT) or section.text in ownership.tables
+    ]
 
 
 def _spoken(lines: Iterable[str], ownership: Ownership) -> Iterator[str]:

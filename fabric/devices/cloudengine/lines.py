@@ -60,7 +60,7 @@ def inbound(line: str) -> tuple[int, int] | None:
     return int(match[1]), PHBS.index(match[2])
 
 
-def goes_without_saying(line: str) -> bool:
+def goes_without_saying(_section: str, line: str) -> bool:
     """Whether a domain may not show this line, since it does so anyway."""
     found = inbound(line)
     return found is not None and default_priority(found[0]) == found[1]

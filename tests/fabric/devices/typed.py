@@ -2,12 +2,14 @@
 
 For systems that are not emulated: ``no`` (or ``undo``) and a line's beginning remove
 every setting of the section that begins so, and a new value takes the place of the
-old one where the test says that there is only one.
+old one where the test says that there is only one. ``removes`` says what a removal
+takes away where that is not each line with its beginning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 
 from fabric.devices.sections import Section, find, parse, to_lines
 
@@ -22,6 +24,7 @@ class Typed:
         text: str,
         *,
         negation: str = "no",
+        removes: Mapping[str, str] | None = None,
         one_value: tuple[str, ...] = (
             "mtu ",
             "flowcontrol receive ",
@@ -36,6 +39,7 @@ class Typed:
         self._top = parse(text)
         self._negation = f"{negation} "
         self._one_value = one_value
+        self._removes = removes or {}
 
     def text(self) -> str:
         """All of it, as a running configuration shows it."""
@@ -57,7 +61,8 @@ class Typed:
     def _type(self, place: list[Section], text: str, *, top: bool) -> list[Section]:
         if text.startswith(self._negation):
             start = text.removeprefix(self._negation)
-            gone = [s for s in place if s.text == start or s.text.startswith(f"{start} ")]
+            pattern = self._removes.get(start, rf"{re.escape(start)}(?: .*)?")
+            gone = [section for section in place if re.fullmatch(pattern, section.text)]
             assert gone, f"nothing to remove: {text}"
             place[:] = [section for section in place if section not in gone]
             return []

@@ -1,0 +1,169 @@
+"""The device module of Comware: what ``fabric.devices.base.DeviceModule`` asks for."""
+
+from __future__ import annotations
+
+import re
+
+from fabric.counters import CounterSnapshot
+from fabric.devices.base import Capabilities, Change, Outputs, SafetyNet, Target
+from fabric.devices.comware import counters
+from fabric.devices.comware import read as reading
+from fabric.devices.comware.lines import DSCP_TABLE, QUEUE_TABLE, QUEUES, goes_without_saying
+from fabric.devices.comware.normalise import normalise
+from fabric.devices.comware.render import intended_sections
+from fabric.devices.delta import Dialect
+from fabric.devices.owning import PORT, Ownership, plan
+from fabric.devices.sections import to_text
+from fabric.qos import DSCP_COUNT, PRIORITY_COUNT, DeviceQos
+
+_REFUSAL = re.compile(
+    r"^\s*(?:\^\s*$|% ?(?:Unrecognized|Wrong|Incomplete|Ambiguous|Too many)|Error: |"
+    r"Permission denied|The operation (?:failed|is not supported))",
+    re.MULTILINE,
+)
+_TABLES = (DSCP_TABLE, QUEUE_TABLE)
+_OWNERSHIP = Ownership(
+    "paisoar-",
+    (),
+    re.compile(
+        r"jumboframe enable \d+|flow-control|qos trust \w+"
+        r"|priority-flow-control (?:enable|auto|no-drop dot1p .+)"
+        r"|priority-flow-control dot1p \d (?:headroom|ingress-buffer|ingress-threshold-offset) .+"
+        r"|qos (?:sp|wfq .+|wrr .+)|qos wred (?:apply \S+|queue \d .+)"
+    ),
+    negation="undo",
+    left_out=goes_without_saying,
+    tables=_TABLES,
+)
+_HEADROOM = tuple(
+    f"priority-flow-control dot1p {priority} {what}"
+    for priority in range(PRIORITY_COUNT)
+    for what in ("headroom", "ingress-buffer", "ingress-threshold-offset")
+)
+_WRED = tuple(
+    f"qos wred queue {number} {what}"
+    for number in range(PRIORITY_COUNT)
+    for what in ("drop-level 0", "drop-level 1", "drop-level 2", "weighting-constant")
+)
+_SHARES = tuple(f"qos {kind} {name}" for kind in ("wfq", "wrr") for name in QUEUES)
+# What removes a setting: the setting without its value.
+_WITHOUT_VALUE = (
+    "jumboframe enable",
+    "qos trust",
+    "priority-flow-control no-drop dot1p",
+    "qos wred apply",
+    *_HEADROOM,
+    *_WRED,
+    *_SHARES,
+)
+
+
+def _rank(text: str, undo: bool) -> int:
+    """Tables before the ports that trust DSCP; the other way round on the way back."""
+    return int(text.startswith(PORT)) ^ int(undo)
+
+
+def _turn(text: str) -> int:
+    """PFC goes off first and comes on last; scheduling is chosen before its shares."""
+    if text.startswith("no priority-flow-control") and "dot1p" not in text:
+        return 0
+    if text.startswith("no "):
+        return 1
+    if text in ("qos wfq byte-count", "qos sp") or text.startswith("qos wrr byte-count"):
+        return 2
+    return 4 if text in ("priority-flow-control enable", "priority-flow-control auto") else 3
+
+
+_DIALECT = Dialect(
+    one_value=(
+        *((PORT, f"{start} ") for start in _WITHOUT_VALUE),
+        (PORT, "priority-flow-control enable"),
+        (PORT, "priority-flow-control auto"),
+        *((table, f"import {value} ") for table in _TABLES for value in range(DSCP_COUNT)),
+    ),
+    negations=(
+        *((((PORT, f"{start} ")), f"no {start}") for start in _WITHOUT_VALUE),
+        ((PORT, "priority-flow-control enable"), "no priority-flow-control"),
+        ((PORT, "priority-flow-control auto"), "no priority-flow-control"),
+        ((PORT, "qos wfq byte-count"), "no qos wfq"),
+        ((PORT, "qos wfq weight"), "no qos wfq"),
+        ((PORT, "qos wrr byte-count"), "no qos wrr"),
+        ((PORT, "qos wrr weight"), "no qos wrr"),
+        *(
+            ((table, f"import {value} "), f"no import {value}")
+            for table in _TABLES
+            for value in range(DSCP_COUNT)
+        ),
+    ),
+    rank=_rank,
+    turn=_turn,
+)
+
+
+class ComwareModule:
+    """H3C data centre switches with Comware 7. Holds no state."""
+
+    os = "comware"
+    netmiko_type = "hp_comware"
+
+    def capabilities(self, target: Target) -> Capabilities:  # noqa: ARG002 - the same for all
+        """What is published of the hardware."""
+        return Capabilities(notes=("buffers and thresholds are whole cells of 256 bytes",))
+
+    def read_commands(self, target: Target) -> tuple[str, ...]:  # noqa: ARG002 - the same for all
+        """Commands that show configuration and state."""
+        return reading.COMMANDS
+
+    def counter_commands(self, target: Target) -> tuple[str, ...]:  # noqa: ARG002 - the same
+        """Commands that show counters."""
+        return counters.COMMANDS
+
+    def read(self, target: Target, outputs: Outputs) -> DeviceQos:
+        """What the switch does; see :func:`fabric.devices.comware.read.read`."""
+        return reading.read(target, outputs)
+
+    def read_counters(self, target: Target, outputs: Outputs, taken_at_s: float) -> CounterSnapshot:
+        """Counters; see :func:`fabric.devices.comware.counters.read_counters`."""
+        return counters.read_counters(target, outputs, taken_at_s)
+
+    def normalise(self, intended: DeviceQos) -> DeviceQos:
+        """What Comware can express; see :func:`fabric.devices.comware.normalise.normalise`."""
+        return normalise(intended)
+
+    def render(self, intended: DeviceQos) -> str:
+        """The configuration that the intent owns, as the running configuration shows it.
+
+        Raises InputError for what Comware cannot express at all.
+        """
+        return to_text(intended_sections(intended), " ")
+
+    def change(self, target: Target, outputs: Outputs, intended: DeviceQos) -> Change:
+        """From the running configuration to the intended one; nothing without ports.
+
+        Raises ReadError without a running configuration, DeviceError where the
+        device lacks a port, InputError for what Comware cannot express.
+        """
+        running = reading.running_sections(target, outputs)
+        if not intended.ports:
+            return Change()
+        wanted = intended_sections(intended)
+        return plan(target.device, running, wanted, _OWNERSHIP, _DIALECT)
+
+    def safety_net(self, run_id: str) -> SafetyNet:  # noqa: ARG002 - a delay has no name
+        """A commit delay: Comware goes back by itself unless it is committed in time.
+
+        Lines take effect one by one, and earlier the way back is line by line. Source:
+        H3C, Comware 7 fundamentals configuration guide, "Configuring configuration
+        commit delay"; the behaviour of this sequence is unverified.
+        """
+        return SafetyNet(
+            prepare=("system-view", "configuration commit delay 10", "return"),
+            commit=("system-view", "configuration commit", "return", "save force"),
+        )
+
+    def is_error(self, answer: str) -> bool:
+        """Whether Comware refused: ``% Unrecognized command``, or a mark below the line."""
+        return "\n#\n" not in answer and bool(_REFUSAL.search(answer))
+
+
+MODULE = ComwareModule()
