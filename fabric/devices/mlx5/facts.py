@@ -10,7 +10,7 @@ from fabric.devices.base import Outputs, TargetPort
 from fabric.devices.linux.common import rdma_cm_file, rdma_cm_folder
 from fabric.devices.linux.dump import MISSING, Dump, parse_dump
 from fabric.devices.linux.tools import driver_info, link_mtu, link_pause
-from fabric.devices.mlx5 import paths
+from fabric.devices.mlx5 import firmware, kernel_dcb, paths
 from fabric.devices.mlx5.qos_text import QosText, parse_qos
 from fabric.qos import PRIORITY_COUNT
 
@@ -25,7 +25,8 @@ class Facts:
 
     ``tclass`` is ``TCLASS_UNSET`` where the driver has the file and nothing is
     set in it. ``thresholds`` holds (XOFF, XON) in bytes by receive buffer.
-    ``missing`` holds the outputs that are not there at all.
+    ``firmware`` is what mlxconfig shows. ``qos`` is read from ``dcb`` where
+    ``has_mlnx_qos`` is False. ``missing`` holds the outputs that are not there at all.
     """
 
     interface: str
@@ -34,6 +35,7 @@ class Facts:
     pause: tuple[bool, bool] | None
     driver: Mapping[str, str]
     qos: QosText | None
+    has_mlnx_qos: bool
     ecn_on: Mapping[str, Mapping[int, bool]]
     parameters: Mapping[str, int]
     thresholds: Mapping[int, tuple[int, int]]
@@ -43,6 +45,7 @@ class Facts:
     sysfs: Dump
     rdma: Dump
     debugfs: Dump
+    firmware: Mapping[str, int]
     missing: tuple[str, ...]
 
     @property
@@ -85,13 +88,19 @@ def facts_of(port: TargetPort, outputs: Outputs) -> Facts:
     debugfs_dump = parse_dump(outputs.get(debugfs, ""))
     driver = driver_info(outputs.get(info, ""))
     cm = rdma_dump.number(rdma_cm_file(port.rdma_device))
+    shown = firmware.settings(port, outputs)
+    missing = [command for command in commands(port) if command not in outputs]
+    read = parse_qos(qos, outputs[qos]) if qos in outputs else None
+    if read is None and (read := kernel_dcb.parse(outputs.get(kernel_dcb.command(port), ""))):
+        missing.remove(qos)
     return Facts(
         interface=port.name,
         rdma_device=port.rdma_device,
         mtu=link_mtu(link, outputs[link], port.name) if link in outputs else None,
         pause=link_pause(outputs.get(pause, "")),
         driver=driver,
-        qos=parse_qos(qos, outputs[qos]) if qos in outputs else None,
+        qos=read,
+        has_mlnx_qos=qos in outputs,
         ecn_on={point: _switches(sysfs_dump, port.name, point) for point in ("np", "rp")},
         parameters=_parameters(port.name, driver.get("bus-info", ""), sysfs_dump, debugfs_dump),
         thresholds=_thresholds(sysfs_dump, port.name),
@@ -101,7 +110,8 @@ def facts_of(port: TargetPort, outputs: Outputs) -> Facts:
         sysfs=sysfs_dump,
         rdma=rdma_dump,
         debugfs=debugfs_dump,
-        missing=tuple(command for command in commands(port) if command not in outputs),
+        firmware=shown,
+        missing=tuple(missing),
     )
 
 

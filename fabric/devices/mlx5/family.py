@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from fabric.counters import Counter
 from fabric.devices.base import Capabilities, Outputs, ReadError, TargetPort
-from fabric.devices.mlx5 import counters
+from fabric.devices.mlx5 import counters, firmware, kernel_dcb
 from fabric.devices.mlx5.facts import Facts, commands, facts_of
 from fabric.devices.mlx5.reading import Reader
 from fabric.devices.mlx5.settings import (
@@ -59,8 +59,8 @@ class Mlx5Family:
         )
 
     def read_commands(self, port: TargetPort) -> tuple[str, ...]:
-        """Six commands of this port and one of all mlx5 ports of the host."""
-        return commands(port)
+        """Eight commands of this port and one of all mlx5 ports of the host."""
+        return (*commands(port), kernel_dcb.command(port), firmware.command(port))
 
     def counter_commands(self, port: TargetPort) -> tuple[str, ...]:
         """Port counters and RDMA counters."""
@@ -79,6 +79,7 @@ class Mlx5Family:
             shown=frozenset(known),
             model=_model(facts.hca_type),
             driver=_driver(facts),
+            remarks=firmware.remarks(port, facts.firmware, facts.pci) if state else (),
         )
 
     def read_counters(
@@ -122,6 +123,11 @@ class Mlx5Family:
         if facts.missing:
             lacking = ", ".join(f"`{command}`" for command in facts.missing)
             raise ReadError(f"{port.name}: nothing can be planned without the output of {lacking}")
+        if not facts.has_mlnx_qos:
+            raise ReadError(
+                f"{port.name}: nothing can be planned without mlnx_qos; install it (mlnx-tools), "
+                "or make the family generic in fabric.yaml"
+            )
         held, wanted = values_of_facts(facts), values_of_port(intended)
         lossless = intended.pfc_priorities
         now = {i.name: i for i in items(held, lossless, wanted.dscp_to_priority)}

@@ -8,6 +8,7 @@ from fabric.devices.base import TargetPort
 from fabric.devices.linux.common import ranges, rdma_cm_file
 from fabric.devices.mlx5 import paths
 from fabric.devices.mlx5.facts import TCLASS_UNSET, Facts
+from fabric.devices.mlx5.firmware import ecn_priorities
 from fabric.devices.mlx5.qos_text import QosText
 from fabric.headroom import (
     MLX5_MAX_CELL_BYTES,
@@ -160,12 +161,15 @@ class Reader:
     def _dcqcn(self) -> Dcqcn | None:
         """DCQCN where every parameter is shown; None otherwise."""
         facts = self._facts
+        mask = ecn_priorities(facts.firmware, facts.pci)
         on: dict[str, tuple[int, ...]] = {}
         for point, label in (("np", "notification"), ("rp", "reaction")):
             switches: Mapping[int, bool] = facts.ecn_on[point]
             on[point] = tuple(p for p, enabled in sorted(switches.items()) if enabled)
             absent = [p for p in range(PRIORITY_COUNT) if p not in switches]
-            if absent:
+            if not switches and mask is not None:
+                on[point] = mask
+            elif absent:
                 why = facts.why(facts.sysfs, paths.enable_file(facts.interface, point, absent[0]))
                 self._miss(f"ECN {label} point of priorities {ranges(absent)}", why)
         absent_names = [p for p in paths.PARAMETERS if p.field not in facts.parameters]

@@ -144,6 +144,13 @@ def as_grep(path: str, text: str) -> str:
     return "".join(f"{path}:{line}\n" for line in text.splitlines())
 
 
+# ``dcb -j`` of iproute2 6.1 on the kernel's own driver, one document a line, set as the
+# starter's intent asks (dcb/dcb_{pfc,ets,app,buffer,dcbx}.c); delay is the cable's length.
+DCB_SET = _fixture("dcb_set")
+# mlxconfig of MFT 4.30 on a ConnectX-6 Dx with two ports. Shape: NVIDIA MFT, "mlxconfig".
+MLXCONFIG = _fixture("mlxconfig")
+
+
 # grep over sysfs of a port that is up, Linux 5.15.
 LINK_FACTS = """\
 /sys/class/net/ens1f0/address:0c:42:a1:00:00:01
@@ -165,7 +172,8 @@ Active FEC encoding: BaseR
 
 
 def _outputs(*answers: str) -> dict[str, str]:
-    facts = (LINK_FACTS, GIDS, FEC)
+    # mlnx_qos is there, so that dcb is not asked; mlxconfig is not.
+    facts = ("", "", LINK_FACTS, GIDS, FEC)
     return dict(zip(MODULE.read_commands(TARGET), (*answers, *facts), strict=True))
 
 

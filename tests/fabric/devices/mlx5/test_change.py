@@ -15,7 +15,8 @@ from tests.fabric.devices.mlx5.samples import TARGET, as_grep, factory, provisio
 from tests.sites import make_site
 
 (
-    KERNEL, ENABLED, FILES, LINK, INFO, PAUSE, QOS, SYSFS, RDMA, DEBUGFS, *FACTS
+    KERNEL, ENABLED, FILES, LINK, INFO, PAUSE, QOS, SYSFS, RDMA, DEBUGFS,
+    DCB, MLXCONFIG, *FACTS
 ) = MODULE.read_commands(TARGET)  # fmt: skip
 
 

@@ -14,7 +14,8 @@ from tests.fabric.devices.mlx5.samples import TARGET, as_grep, factory, provisio
 from tests.sites import make_site
 
 (
-    KERNEL, ENABLED, FILES, LINK, INFO, PAUSE, QOS, SYSFS, RDMA, DEBUGFS, *FACTS
+    KERNEL, ENABLED, FILES, LINK, INFO, PAUSE, QOS, SYSFS, RDMA, DEBUGFS,
+    DCB, MLXCONFIG, *FACTS
 ) = MODULE.read_commands(TARGET)  # fmt: skip
 
 
@@ -29,13 +30,13 @@ def files_of(intended):
     return as_grep(script_path(port.name), script) + as_grep(UNIT_PATH, UNIT)
 
 
-def test_nine_commands_a_port_and_four_a_host_show_everything():
+def test_eleven_commands_a_port_and_four_a_host_show_everything():
     assert (KERNEL, LINK, QOS) == (
         "uname -r",
         "ip -j link show dev ens1f0",
         "mlnx_qos -i ens1f0",
     )
-    assert len(FAMILY.read_commands(samples.PORT)) == 7
+    assert len(FAMILY.read_commands(samples.PORT)) == 9
     two = dataclasses.replace(
         TARGET,
         ports=(
@@ -43,7 +44,7 @@ def test_nine_commands_a_port_and_four_a_host_show_everything():
             dataclasses.replace(samples.PORT, name="ens1f1", rdma_device="mlx5_1"),
         ),
     )
-    assert len(MODULE.read_commands(two)) == 3 + 1 + 2 * (6 + 3)
+    assert len(MODULE.read_commands(two)) == 3 + 1 + 2 * (8 + 3)
     assert not any("\n" in command or len(command) > 220 for command in MODULE.read_commands(two))
 
 
@@ -222,3 +223,65 @@ def test_the_host_can_hold_what_its_weakest_nic_can():
     capabilities = MODULE.capabilities(TARGET)
     assert capabilities.max_lossless_classes == 7
     assert any("MLNX_OFED" in note for note in capabilities.notes)
+
+
+def test_without_mlnx_qos_the_kernels_dcb_shows_the_same(intended):
+    outputs = provisioned(files_of(intended)) | {DCB: samples.DCB_SET}
+    del outputs[QOS]
+    live = MODULE.read(TARGET, outputs)
+    assert live.ports == intended.ports
+    assert live.unread == ()
+    with pytest.raises(ReadError, match=r"without mlnx_qos; install it \(mlnx-tools\)"):
+        MODULE.change(TARGET, outputs, intended)
+
+
+def test_a_kernel_that_answers_half_of_dcb_shows_no_port(intended):
+    outputs = provisioned(files_of(intended)) | {DCB: samples.DCB_SET.splitlines()[0]}
+    del outputs[QOS]
+    assert MODULE.read(TARGET, outputs).ports == ()
+    outputs[DCB] = "Segmentation fault\n"
+    with pytest.raises(ReadError, match="dcb -j"):
+        MODULE.read(TARGET, outputs)
+
+
+def test_the_firmwares_mask_tells_what_the_kernels_driver_does_not():
+    outputs = factory() | {
+        SYSFS: samples.NO_SYSFS,
+        DEBUGFS: samples.debugfs(samples.INTENDED_PARAMETERS),
+        MLXCONFIG: samples.MLXCONFIG,
+    }
+    live = MODULE.read(TARGET, outputs)
+    dcqcn = live.ports[0].nic.dcqcn
+    assert (dcqcn.np_priorities, dcqcn.rp_priorities) == ((3,), (3,))
+    assert not any("ECN " in fact for fact in live.unread)
+
+
+@pytest.mark.parametrize(
+    ("text", "remarked"),
+    [
+        (samples.MLXCONFIG, True),
+        (samples.MLXCONFIG.replace("LLDP_NB_DCBX_P1", "LLDP_NB_TX_MODE_P1"), False),
+        (samples.MLXCONFIG.replace("WILLING_P1                             True(1)",
+                                   "WILLING_P1   True(1)   True(1)   False(0)"), False),
+        ("-E- Failed to open the device\n", False),
+        ("", False),
+    ],
+)  # fmt: skip
+def test_willing_firmware_is_remarked_on_by_the_ports_own_lines(text, remarked):
+    live = MODULE.read(TARGET, factory() | {MLXCONFIG: text})
+    assert [(r.rule, r.port) for r in live.remarks] == ([("dcbx", "ens1f0")] if remarked else [])
+
+
+def test_port_two_of_a_card_is_its_second_function():
+    outputs = factory() | {MLXCONFIG: samples.MLXCONFIG, SYSFS: samples.NO_SYSFS}
+    outputs[INFO] = outputs[INFO].replace("0000:3b:00.0", "0000:3b:00.1")
+    assert MODULE.read(TARGET, outputs).remarks == ()
+
+
+def test_banners_prompts_and_complaints_around_the_output_do_no_harm(intended):
+    quiet = provisioned(files_of(intended))
+    noisy = (
+        "Last login: Tue Dec  1 10:00:00 2026 from 10.0.0.1\n*** Authorised use only ***\n"
+        f"root@host1:~# mlnx_qos -i ens1f0\n{samples.QOS_SET}root@host1:~# \n"
+    )
+    assert MODULE.read(TARGET, quiet | {QOS: noisy}) == MODULE.read(TARGET, quiet)
