@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from fabric.access import twin_dir
 from fabric.errors import InputError
 from fabric.topology import ClosShape
 from fabric.twin.lifecycle import down, up
@@ -33,11 +34,14 @@ def site(tmp_path_factory):
     down(made.path)
 
 
-def ranks_now():
-    """All processes of ranks on this machine, whoever's job they belong to."""
+def ranks_of(site):
+    """The processes of ranks on this twin's hosts; other twins may have theirs."""
     found = []
-    for process in psutil.process_iter(["cmdline"]):
-        if "trainer.rank" in (process.info["cmdline"] or []):
+    for process in psutil.process_iter(["cmdline", "environ"]):
+        home = (process.info["environ"] or {}).get("HOME", "")
+        if "trainer.rank" in (process.info["cmdline"] or []) and home.startswith(
+            str(twin_dir(site).resolve())
+        ):
             found.append(process)
     return found
 
@@ -76,10 +80,9 @@ def test_a_rank_that_is_lost_on_its_host_is_named_within_ten_seconds(site, numbe
         if rank == 1 and not struck:
             time.sleep(0.5)  # what a rank does last is known from its last heartbeat
             struck.append(time.monotonic())
-            (victim,) = [p for p in ours(before) if "host2" in host_of(p)]
+            (victim,) = [p for p in ranks_of(site) if "host2" in host_of(p)]
             os.kill(victim.pid, number)
 
-    before = {process.pid for process in ranks_now()}
     with pytest.raises(LostPeerError) as caught:
         run(site, "reduce_on", ranks=2, on_event=strike)
     assert time.monotonic() - struck[0] < 10
@@ -87,11 +90,7 @@ def test_a_rank_that_is_lost_on_its_host_is_named_within_ten_seconds(site, numbe
     assert (failure.culprit.rank, failure.culprit.host) == (1, "host2")
     assert failure.at.startswith("step ")
     assert "rank 0 reported: rank 0 in step" in str(caught.value)
-    assert gone_within([p.pid for p in ours(before)], seconds=5)
-
-
-def ours(before):
-    return [process for process in ranks_now() if process.pid not in before]
+    assert gone_within([p.pid for p in ranks_of(site)], seconds=5)
 
 
 def host_of(process):
@@ -112,11 +111,12 @@ def test_ranks_on_hosts_end_when_the_launcher_is_killed(site, tmp_path):
         "    places=places_on(site, hosts, 2), meeting=meeting_for(site, hosts),\n"
         "    on_event=lambda rank, value: print(rank, flush=True))\n"
     )
-    before = {process.pid for process in ranks_now()}
     launcher = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    assert {launcher.stdout.readline().strip() for _ in range(2)} == {"0", "1"}
-    pids = [process.pid for process in ours(before)]
-    assert len(pids) == 2
-    launcher.kill()
-    launcher.communicate(timeout=20)
+    try:
+        assert {launcher.stdout.readline().strip() for _ in range(2)} == {"0", "1"}
+        pids = [process.pid for process in ranks_of(site)]
+        assert len(pids) == 2
+    finally:
+        launcher.kill()
+        launcher.communicate(timeout=20)
     assert gone_within(pids, seconds=10)
