@@ -53,8 +53,11 @@ class SwitchSession:
     """
 
     settling_command = SETTLING_COMMAND
-    # Behind the name: configuration modes in brackets, and the mark.
+    # Before the name of the device, and behind it: configuration modes in brackets, and the mark.
+    prompt_start = ""
     prompt_end = r"(?:\([^)\r\n]*\))?[>#] ?\s*$"
+    # Whether a prompt that ends in ``>`` asks for ``enable``.
+    has_enable = True
 
     def __init__(self, device: str, access: Access, netmiko_type: str) -> None:
         self.device = device
@@ -65,7 +68,7 @@ class SwitchSession:
         self._unprivileged = False
         name = re.escape(str(self._cli.base_prompt))
         # The prompt alone on the last line.
-        self._prompt = rf"(?:^|[\r\n]){name}{self.prompt_end}"
+        self._prompt = rf"(?:^|[\r\n]){self.prompt_start}{name}{self.prompt_end}"
         self._settle()
 
     def _settle(self) -> None:
@@ -82,7 +85,7 @@ class SwitchSession:
             self._cli.read_until_pattern(pattern=command, read_timeout=SHOW_TIMEOUT_S)
             while not self._answer(SHOW_TIMEOUT_S).strip():
                 pass
-        if self._unprivileged:
+        if self._unprivileged and self.has_enable:
             # Systems without such a level take this for what it is: nothing to do.
             with self._answering("enable", LINE_TIMEOUT_S):
                 self._cli.enable()
@@ -214,8 +217,37 @@ class ShellSession(SwitchSession):
         return self.show(line.strip(), timeout_s=EXEC_TIMEOUT_S)
 
 
-# netmiko's types whose command line is a shell.
-_SHELLS = ("linux", "cumulus_linux")
+class BracketSession(SwitchSession):
+    """A session on VRP or Comware: prompts are ``<name>``, and ``[name-view]`` while configuring.
+
+    VRP 8 marks the latter with ``~``, or with ``*`` where something is not committed yet.
+    """
+
+    settling_command = "display version"
+    prompt_start = r"(?:<|\[[~*]?)"
+    prompt_end = r"[^<>\[\]\r\n]*[>\]] ?\s*$"
+    has_enable = False
+
+    def _enter(self, edit: Edit, is_error: Callable[[str], bool]) -> None:
+        command = edit.enter or "system-view"
+        answer = self.show(command)
+        if is_error(answer):
+            raise RejectedError(self.device, command, answer.strip())
+
+    def _leave(self) -> None:
+        self.show("return", timeout_s=EXEC_TIMEOUT_S)
+
+    def _line(self, line: str) -> str:
+        return self.show(line.strip(), timeout_s=EXEC_TIMEOUT_S)
+
+
+# netmiko's types that are spoken to otherwise.
+_SESSIONS: dict[str, type[SwitchSession]] = {
+    "linux": ShellSession,
+    "cumulus_linux": ShellSession,
+    "huawei_vrpv8": BracketSession,
+    "hp_comware": BracketSession,
+}
 
 
 class _LiveChannel(SSHChannel):  # type: ignore[misc] # netmiko has no types
@@ -331,7 +363,7 @@ def switch_session(
             else:
                 kept.close()
     if session is None:
-        kind = ShellSession if netmiko_type in _SHELLS else SwitchSession
+        kind = _SESSIONS.get(netmiko_type, SwitchSession)
         session = kind(device, access, netmiko_type)
     try:
         yield session

@@ -63,7 +63,8 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
     """What the switch does on every physical port that its configuration shows.
 
     All of it is configuration: neither the live PFC state nor receive buffers are
-    read, which ``unread`` says. Raises ReadError without a running configuration.
+    read, which ``unread`` says. Raises ReadError without a running configuration
+    or without a port in it.
     """
     sections = running_sections(target, outputs)
     unread = [
@@ -76,6 +77,8 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
         name = section.text.removeprefix("interface ")
         if section.text.startswith("interface ") and is_physical(name):
             ports.append(_Port(name, section, sections, unread).qos())
+    if not ports:
+        raise ReadError(f"{target.device}: '{RUNNING}' shows no port of CloudEngine")
     version = outputs.get(VERSION, "")
     return DeviceQos(
         device=target.device,

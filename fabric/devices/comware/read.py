@@ -74,6 +74,8 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
         if section.text.startswith("interface ") and is_physical(name):
             reader = _Port(name, section, sections, unread)
             ports.append(reader.qos(live))
+    if not ports:
+        raise ReadError(f"{target.device}: '{RUNNING}' shows no port of Comware")
     neighbors = None
     if LLDP in outputs:
         names = {port_number(port.name): port.name for port in ports}

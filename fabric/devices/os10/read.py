@@ -69,7 +69,8 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
     """What the switch does on every physical port that its configuration shows.
 
     All of it is configuration: no sample of the live PFC state could be found, which
-    ``unread`` says. Raises ReadError without a running configuration.
+    ``unread`` says. Raises ReadError without a running configuration
+    or without a port in it.
     """
     sections = running_sections(target, outputs)
     unread = ["live PFC state: it is not read from OS10"]
@@ -79,6 +80,8 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
         name = interface_name(section.text.removeprefix("interface "))
         if section.text.startswith("interface ") and is_physical(name):
             ports.append(_Port(name, section, sections, unread).qos())
+    if not ports:
+        raise ReadError(f"{target.device}: '{RUNNING}' shows no port of OS10")
     return DeviceQos(
         device=target.device,
         kind="switch",

@@ -265,3 +265,8 @@ def test_names_and_lists():
     assert not is_physical("Eth-Trunk7")
     assert to_list((0, 1, 2, 7)) == "0 to 2 7"
     assert tuple(of_list("0 to 2 7")) == (0, 1, 2, 7)
+
+
+def test_a_configuration_without_a_port_of_this_vendor_is_none():
+    with pytest.raises(ReadError, match="shows no port"):
+        read("#\ninterface Vlan7\n mtu 1500\n#\n")

@@ -301,3 +301,8 @@ def test_names_and_lists():
     assert port_number("HGE1/0/1") == port_number("HundredGigE1/0/1") == "1/0/1"
     assert tuple(of_list("0,3-5")) == (0, 3, 4, 5)
     assert tuple(of_list("30 to 31")) == (30, 31)
+
+
+def test_a_configuration_without_a_port_of_this_vendor_is_none():
+    with pytest.raises(ReadError, match="shows no port"):
+        read("#\ninterface Vlan7\n mtu 1500\n#\n")

@@ -234,3 +234,8 @@ def test_names_and_numbers():
     assert not is_physical("vlan20")
     assert numbers("0-2, 7") == (0, 1, 2, 7)
     assert ranges((0, 1, 2, 7)) == "0-2,7"
+
+
+def test_a_configuration_without_a_port_of_this_vendor_is_none():
+    with pytest.raises(ReadError, match="shows no port"):
+        read("#\ninterface Vlan7\n mtu 1500\n#\n")
