@@ -56,6 +56,11 @@ def read_congestion(facts: Facts, port: PortQos) -> PortQos:
     )
 
 
+def markable(tos: int) -> int:
+    """The TOS byte as the driver takes it: a packet is not sent as marked already."""
+    return tos - 1 if tos & _ECN_BITS == _ECN_BITS else tos
+
+
 _FILES = (
     "ecn_enable", "ecn_marking", "cc_mode", "roce_dscp", "roce_prio", "cnp_dscp", "cnp_prio"
 )  # fmt: skip

@@ -21,6 +21,7 @@ from fabric.devices.bnxt.congestion import (
     UNSHOWN,
     congestion_items,
     folder_of,
+    markable,
     read_congestion,
     remarks,
     shown,
@@ -129,7 +130,7 @@ class BnxtFamily(DcbFamily):
         if nic.dcqcn is not None and (priorities := nic.dcqcn.np_priorities):
             first = priorities[:1]
             dcqcn = Dcqcn(first, first, nic.dcqcn.cnp_dscp, nic.dcqcn.cnp_priority)
-        tos = nic.verbs_traffic_class or None
+        tos = markable(nic.verbs_traffic_class or 0) or None
         return dataclasses.replace(
             port, nic=dataclasses.replace(nic, dcqcn=dcqcn, verbs_traffic_class=tos)
         )

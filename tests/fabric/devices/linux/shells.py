@@ -127,3 +127,8 @@ class Quick:
         for change in changes:
             for command in change.commands:
                 self.run(command)
+
+    def undo(self, changes):
+        for change in reversed(changes):
+            for command in change.rollback:
+                self.run(command)
