@@ -55,18 +55,29 @@ class Identifier:
             self._order[key] = [hint.os] if hint.os else self._candidates(device, files)
         if not self._order[key]:
             return "no file is the output of a command that any known system reads"
-        found: list[Identified] = []
-        why = ""
-        for os_name in self._order[key]:
-            try:
-                found.append(self._read(device, os_name, hint.model, files))
-            except (ReadError, PaisoarError, ValueError, KeyError, IndexError) as error:
-                why = why or f"{os_name}: {error}"
+        found, why = self._read_all(device, self._order[key], hint.model, files)
+        if not found and not hint.os:
+            # Files of these names were another system's before.
+            self._order[key] = self._candidates(device, files)
+            found, why = self._read_all(device, self._order[key], hint.model, files)
         if not found:
             return why
         best = min(found, key=lambda one: len(one.state.unread))
         self._order[key] = [best.state.os]
         return best
+
+    def _read_all(
+        self, device: str, systems: Iterable[str], model: str, files: Files
+    ) -> tuple[list[Identified], str]:
+        """The device as each system that understands it reads it, and why the first does not."""
+        found: list[Identified] = []
+        why = ""
+        for os_name in systems:
+            try:
+                found.append(self._read(device, os_name, model, files))
+            except (ReadError, PaisoarError, ValueError, KeyError, IndexError) as error:
+                why = why or f"{os_name}: {error}"
+        return found, why
 
     def _candidates(self, device: str, files: Files) -> list[str]:
         """Systems with the most of their files here; several where it is a draw."""

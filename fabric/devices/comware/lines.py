@@ -33,13 +33,15 @@ ALPHAS = {number: 2.0 ** (number - 7) for number in range(11)}
 
 _NAME = re.compile(r"([A-Za-z-]+)(\d+(?:/\d+)+(?::\d+)?)")
 _IMPORT = re.compile(r"import ([\d ,to-]+) export (\d+)")
-_VIRTUAL = ("Vlan-interface", "Bridge-Aggregation", "Route-Aggregation", "M-GigabitEthernet")
+_FRONT = re.compile(r"(?:[A-Za-z-]+GigE|(?:Ten-)?GigabitEthernet)\d+(?:/\d+)+(?::\d+)?")
 
 
 def is_physical(name: str) -> bool:
-    """Whether this is a front port: ``HundredGigE1/0/1``, also broken out (``:2``)."""
-    match = _NAME.fullmatch(name)
-    return match is not None and match[1] not in _VIRTUAL
+    """Whether this is a front port: ``HundredGigE1/0/1``, also broken out (``:2``).
+
+    The management port ``M-GigabitEthernet0/0/0`` and sub-interfaces are none.
+    """
+    return _FRONT.fullmatch(name) is not None
 
 
 def port_number(name: str) -> str:

@@ -297,7 +297,10 @@ def test_the_safety_net_is_a_commit_delay():
 
 def test_names_and_lists():
     assert is_physical("HundredGigE1/0/49:2")
-    assert not is_physical("Vlan-interface20")
+    assert is_physical("Ten-GigabitEthernet1/0/1")
+    assert not any(
+        map(is_physical, ("Vlan-interface20", "M-GigabitEthernet0/0/0", "HundredGigE1/0/1.10"))
+    )
     assert port_number("HGE1/0/1") == port_number("HundredGigE1/0/1") == "1/0/1"
     assert tuple(of_list("0,3-5")) == (0, 3, 4, 5)
     assert tuple(of_list("30 to 31")) == (30, 31)
