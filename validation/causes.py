@@ -162,7 +162,9 @@ def _misplaced(site: Site, port: PortQos) -> str:
     if priority != wanted:
         return f"DSCP {dscp} is mapped to priority {priority} there, not {wanted}"
     traffic_class = port.priority_to_class[priority]
-    if traffic_class != wanted:
+    # A NIC may number its classes otherwise, as long as RoCE has one of its own.
+    shared = traffic_class == port.priority_to_class[site.intent.default.priority]
+    if traffic_class != wanted and (port.nic is None or shared):
         return f"priority {priority} goes to queue {traffic_class} there, not {wanted}"
     return ""
 

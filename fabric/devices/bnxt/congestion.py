@@ -13,8 +13,9 @@ import dataclasses
 import shlex
 
 from fabric.devices.dcb.facts import Facts
+from fabric.devices.dcb.paper import published
 from fabric.devices.dcb.settings import Item
-from fabric.qos import Dcqcn, PortQos, Remark
+from fabric.qos import PortQos, Remark
 
 FOLDER = "/sys/kernel/config/bnxt_re"
 TOS, CONTROL = "RoCE TOS", "congestion control"
@@ -49,8 +50,7 @@ def read_congestion(facts: Facts, port: PortQos) -> PortQos:
     tos = value["roce_dscp"] << 2 | value["ecn_marking"] & _ECN_BITS
     dcqcn = None
     if value["ecn_enable"] and value["cc_mode"] == _DCQCN_MODE:
-        priorities = (value["roce_prio"],)
-        dcqcn = Dcqcn(priorities, priorities, value["cnp_dscp"], value["cnp_prio"])
+        dcqcn = published((value["roce_prio"],), value["cnp_dscp"], value["cnp_prio"])
     return dataclasses.replace(
         port, nic=dataclasses.replace(nic, dcqcn=dcqcn, verbs_traffic_class=tos or None)
     )

@@ -30,9 +30,10 @@ from fabric.devices.dcb import DcbFamily, Traits
 from fabric.devices.dcb.counters import CounterNames
 from fabric.devices.dcb.facts import Facts
 from fabric.devices.dcb.family import dcbx_items
+from fabric.devices.dcb.paper import published
 from fabric.devices.dcb.settings import Item
 from fabric.devices.linux.dump import MISSING
-from fabric.qos import Dcqcn, PortQos, Remark
+from fabric.qos import PortQos, Remark
 
 TRAITS = Traits(
     name="bnxt",
@@ -85,10 +86,18 @@ NAMES = CounterNames(
         "rp_cnp_handled": ("rx_cnp_pkts", "rp_cnp_handled"),
         "out_of_sequence": ("oos_drop_count",),
         "packet_seq_err": ("seq_err_naks_rcvd",),
+        "implied_nak_seq_err": ("missing_resp",),
         "local_ack_timeout_err": ("to_retransmits",),
         "duplicate_request": ("dup_req",),
         "out_of_buffer": ("rx_out_of_buffer", "out_of_buffer"),
         "rnr_nak_retry_err": ("rnr_naks_rcvd",),
+    },
+    uncounted={
+        "rx_prio_discards": "bnxt_en counts ingress drops by port: see rx_discards",
+        "rp_cnp_ignored": "bnxt_re does not count it",
+        "rx_icrc_errors": "bnxt_re counts it among rx_roce_errors only",
+        "tx_pause_storm_warnings": "bnxt_en has no such events",
+        "tx_pause_storm_errors": "bnxt_en has no such events",
     },
 )
 
@@ -129,7 +138,7 @@ class BnxtFamily(DcbFamily):
         dcqcn = None
         if nic.dcqcn is not None and (priorities := nic.dcqcn.np_priorities):
             first = priorities[:1]
-            dcqcn = Dcqcn(first, first, nic.dcqcn.cnp_dscp, nic.dcqcn.cnp_priority)
+            dcqcn = published(first, nic.dcqcn.cnp_dscp, nic.dcqcn.cnp_priority)
         tos = markable(nic.verbs_traffic_class or 0) or None
         return dataclasses.replace(
             port, nic=dataclasses.replace(nic, dcqcn=dcqcn, verbs_traffic_class=tos)

@@ -24,12 +24,14 @@ class CounterNames:
 
     ``port``: the sum of these of ``ethtool -S``. ``priority``: with ``{}`` for the
     priority. ``rdma``: the first of these of hw_counters; ``bits`` is how wide they are.
+    ``uncounted``: ours that such a NIC does not have, each with the reason.
     """
 
     port: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     priority: Mapping[str, str] = field(default_factory=dict)
     rdma: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     bits: int = 64
+    uncounted: Mapping[str, str] = field(default_factory=dict)
 
 
 def commands(port: TargetPort) -> tuple[str, str, str]:
@@ -48,7 +50,7 @@ def read(
     """Counters, and what is missing with its reason."""
     ethtool, pfc, grep = commands(port)
     counters: list[Counter] = []
-    missing: list[str] = []
+    missing = [f"{port.name}: {name}: {reason}" for name, reason in names.uncounted.items()]
     shown = statistics(outputs.get(ethtool, ""))
     for name, theirs in names.port.items():
         if all(part in shown for part in theirs):

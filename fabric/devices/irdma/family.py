@@ -23,9 +23,10 @@ from fabric.devices.base import Outputs, TargetPort
 from fabric.devices.dcb import DcbFamily, Traits
 from fabric.devices.dcb.counters import CounterNames
 from fabric.devices.dcb.facts import Facts
+from fabric.devices.dcb.paper import published
 from fabric.devices.dcb.settings import Item
 from fabric.devices.linux.dump import MISSING
-from fabric.qos import PRIORITY_COUNT, Dcqcn, PortQos, Remark
+from fabric.qos import PRIORITY_COUNT, PortQos, Remark
 
 FOLDER = "/sys/kernel/config/irdma"
 PARAMETERS = "/sys/module/irdma/parameters"
@@ -33,7 +34,7 @@ DCQCN = "DCQCN"
 
 _AGENT = re.compile(r"fw-lldp-agent\s*:\s*(on|off)")
 # No priority of its own: DCQCN is of the whole device, and CNPs go as the firmware wants.
-_ON = Dcqcn(tuple(range(PRIORITY_COUNT)), tuple(range(PRIORITY_COUNT)), 0, 0)
+_ON = published(tuple(range(PRIORITY_COUNT)), 0, 0)
 
 TRAITS = Traits(
     name="irdma",
@@ -84,6 +85,19 @@ NAMES = CounterNames(
         "local_ack_timeout_err": ("RTO",),
         "rnr_nak_retry_err": ("RNR received",),
         "rx_icrc_errors": ("CRC errors",),
+    },
+    uncounted={
+        "tx_discards": "ice counts no drops at egress",
+        "link_down_events": "ice does not count them",
+        "rx_prio_packets": "ice counts packets by port only",
+        "tx_prio_packets": "ice counts packets by port only",
+        "rx_prio_discards": "ice counts ingress drops by port: see rx_discards",
+        "rx_pause_us": "ice counts pause frames, not their time",
+        "tx_pause_us": "ice counts pause frames, not their time",
+        "duplicate_request": "irdma does not count them",
+        "out_of_buffer": "irdma does not count it",
+        "tx_pause_storm_warnings": "ice has no such events",
+        "tx_pause_storm_errors": "ice has no such events",
     },
 )
 

@@ -104,6 +104,7 @@ _BNXT = Names(
         "rp_cnp_handled": ("rx_cnp_pkts", 64),
         "out_of_sequence": ("oos_drop_count", 64),
         "packet_seq_err": ("seq_err_naks_rcvd", 64),
+        "implied_nak_seq_err": ("missing_resp", 64),
         "local_ack_timeout_err": ("to_retransmits", 64),
         "duplicate_request": ("dup_req", 64),
         "out_of_buffer": ("rx_out_of_buffer", 64),

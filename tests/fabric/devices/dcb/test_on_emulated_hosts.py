@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from fabric.counters import Counter
 from fabric.devices.base import ReadError
+from fabric.devices.dcb.paper import published
 from fabric.devices.linux.script import render_script, reproduces
 from fabric.qos import Dcqcn, Queue, Scheduler
 from fabric.twin.host import counters as host_counters
@@ -126,7 +127,7 @@ def test_bnxt_gives_only_used_priorities_a_class(host):
     assert [queue.scheduler for queue in port.queues[:3]] == [
         Scheduler("ets", 50), Scheduler("ets", 50), Scheduler("strict")
     ]  # fmt: skip
-    assert port.nic.dcqcn == Dcqcn((3,), (3,), 48, 6)
+    assert port.nic.dcqcn == published((3,), 48, 6)
     assert port.nic.verbs_traffic_class == 106
 
 
