@@ -119,7 +119,8 @@ class Inference:
         default = self._default(roce, lossless, mapping)
         cnp_dscp = self._vote(
             "CNP DSCP",
-            (nic.dcqcn.cnp_dscp for nic in self._nics if nic.dcqcn is not None),
+            # A NIC that does not show it reads as 0.
+            (nic.dcqcn.cnp_dscp for nic in self._nics if nic.dcqcn and nic.dcqcn.cnp_dscp),
             CNP_DSCP,
             lambda dscp: mapping[dscp] not in lossless,
         )
@@ -381,13 +382,20 @@ def _own_room(
     return tuple(found)
 
 
+def _driver(port: PortQos, system: str) -> str:
+    """Whose customs count: a host's NICs of one family, the switches of one system."""
+    return f"{system}/{port.nic.family}" if port.nic is not None else system
+
+
 class Customs:
     """What most ports of one system, kind and speed do beside what an intent can say."""
 
     def __init__(self, ports: list[Voter]) -> None:
         groups: dict[tuple[str, str, int], list[PortQos]] = defaultdict(list)
         for voter in ports:
-            groups[voter.kind, voter.system, voter.speed_bps].append(voter.port)
+            groups[voter.kind, _driver(voter.port, voter.system), voter.speed_bps].append(
+                voter.port
+            )
         self._groups = groups
         self._usual: dict[tuple[str, str, int, str], Any] = {}
 
@@ -409,7 +417,7 @@ class Customs:
         lossy priorities, and how it serves them, is its own affair. A host that nobody
         sets up at boot with our unit may be set up by another: that is not judged.
         """
-        key = (kind, system, link.speed_bps)
+        key = (kind, _driver(intended, system), link.speed_bps)
         changes: dict[str, Any] = {
             "dscp_to_priority": self._map(intended, key),
             "queues": self._queues(intended, key),
