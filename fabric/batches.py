@@ -113,11 +113,15 @@ class Batches:
             if name in self.started and name not in self.outcomes:
                 how = "cut off" if run.cut_off else "no result came back"
                 self.outcomes[name] = Outcome("failed", f"{self.started[name]}: {how}")
+                self.stopped = self.stopped or f"stopped since of {name} {how}"
         if not run.cut_off and not any(name in self.started for name in names):
             end = run.output.strip()[-500:]
             self.stopped = f"{self.playbook} ended with code {run.exit_code}: {end}"
             if not self.outcomes:
                 raise ToolError(f"no device was touched: {self.stopped}")
+        # Ansible leaves out a play's devices once all those of the play before have failed.
+        for name in names:
+            self.outcomes.setdefault(name, Outcome("untouched", self.stopped or STOPPED))
 
     def _event(self, event: Mapping[str, Any]) -> None:
         state = _STATES.get(str(event.get("event")))

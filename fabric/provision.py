@@ -223,7 +223,12 @@ def _carry_out(
                 batches.run(todo)
         finally:
             found = _with_leftovers(site, plan, batches.outcomes)
-            devices = {name: Outcome("unchanged") for name in plan.devices} | dict(outcomes) | found
+            unchanged = {name: Outcome("unchanged") for name in plan.devices}
+            # Whatever ends the run early: what was to change and has no outcome is as it was.
+            untouched = {
+                name: Outcome("untouched", "the run ended before its turn") for name in todo
+            }
+            devices = unchanged | untouched | dict(outcomes) | found
             result = dataclasses.replace(
                 result,
                 ended_at=_now(),

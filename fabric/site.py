@@ -30,6 +30,7 @@ from fabric.yamlfile import YamlFile, load_yaml
 
 SCHEMA = "paisoar/fabric/v1"
 STATE_FOLDER = ".paisoar"
+_TEMPLATES = ("{{", "{%", "{#")
 
 Environment = Literal["twin", "lab", "site"]
 EvidenceClass = Literal["simulated", "soft-roce", "hardware"]
@@ -50,9 +51,10 @@ class Management(StrictModel):
     Passwords have no place here: see ``fabric.access``.
     """
 
-    address: str = ""
+    # What they hold becomes words of commands and of Ansible's inventory: nothing else passes.
+    address: Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._:-]*)?$")] = ""
     port: Annotated[int, Field(ge=1, le=65535)] = 22
-    user: str = ""
+    user: Annotated[str, Field(pattern=r"^([A-Za-z_][A-Za-z0-9._@\\-]*)?$")] = ""
 
 
 class SwitchSpec(StrictModel):
@@ -188,6 +190,13 @@ def state_dir_of(file: Path) -> Path:
 
 def load_site(path: Path) -> Site:
     """Read and check ``fabric.yaml``. Raises InputError with file, line and key."""
+    whole = str(path.resolve())
+    if any(mark in whole for mark in _TEMPLATES):
+        raise InputError(
+            "Ansible would run what stands in this path between braces",
+            file=path,
+            advice="Move the site to a folder without {{, {% or {# in its path.",
+        )
     file = load_yaml(path)
     document = file.validate(FabricFile)
     topology = _topology(file, document)

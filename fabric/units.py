@@ -22,7 +22,15 @@ _SIZE_BYTES = {
     "MiB": 2**20,
     "GiB": 2**30,
 }
+MAX_DIGITS = 18
+
 _TIME_US = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6, "m": 60e6, "h": 3600e6}
+
+
+def _number(digits: str) -> float:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"{digits[:MAX_DIGITS]}... is too large a number")
+    return float(digits)
 
 
 def parse_speed_bps(text: str) -> int:
@@ -30,7 +38,7 @@ def parse_speed_bps(text: str) -> int:
     match = _SPEED.fullmatch(text.strip())
     if not match:
         raise ValueError(f"{text!r} is not a speed; write it like 25G or 400G")
-    return round(float(match[1]) * _SPEED_BPS[match[2]])
+    return round(_number(match[1]) * _SPEED_BPS[match[2]])
 
 
 def parse_size_bytes(text: str) -> int:
@@ -38,7 +46,7 @@ def parse_size_bytes(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     if not match:
         raise ValueError(f"{text!r} is not a size; write it like 150KB or 12MiB")
-    return round(float(match[1]) * _SIZE_BYTES[match[2]])
+    return round(_number(match[1]) * _SIZE_BYTES[match[2]])
 
 
 def parse_time_us(text: str) -> float:

@@ -140,3 +140,37 @@ def test_unknown_products_are_refused_with_the_known_ones():
         with pytest.raises(InputError, match="Known are") as caught:
             starter_yaml(ClosShape(2, 2, 1), site="s", environment="twin", **options)
         assert caught.value.key == key
+
+
+@pytest.mark.parametrize(
+    "management",
+    [
+        "{user: \"{{ lookup('pipe', 'touch here') }}\"}",
+        "{address: \"{{ lookup('pipe', 'touch here') }}\"}",
+        "{address: '-oProxyCommand=touch here'}",
+        "{user: '-l root'}",
+    ],
+)
+def test_management_holds_names_and_no_commands(tmp_path, management):
+    path = write_site(tmp_path, ClosShape(2, 2, 1), environment="site")
+    text = path.read_text()
+    path.write_text(text.replace("buffer: 40MB}", f"buffer: 40MB, mgmt: {management}}}", 1))
+    with pytest.raises(InputError) as caught:
+        load_site(path)
+    assert caught.value.line
+    assert "mgmt" in str(caught.value)
+
+
+def test_a_folder_that_ansible_would_read_as_a_template_is_refused(tmp_path):
+    folder = tmp_path / "{{ 1 }}"
+    folder.mkdir()
+    path = write_site(folder, ClosShape(2, 2, 1))
+    with pytest.raises(InputError, match="Ansible"):
+        load_site(path)
+
+
+def test_a_number_of_many_digits_is_refused(tmp_path):
+    path = write_site(tmp_path, ClosShape(2, 2, 1))
+    path.write_text(path.read_text().replace("buffer: 40MB", f"buffer: {'9' * 400}MB", 1))
+    with pytest.raises(InputError, match="too large"):
+        load_site(path)
