@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 
+from fabric.audit import audit
+from fabric.devices.registry import expected_qos
 from fabric.errors import DevicesError, InputError, JudgedBadError, PaisoarError, ToolError
 from fabric.qos import DeviceQos
 from fabric.site import Site
@@ -101,6 +103,9 @@ def certify(
     if lines:
         raise _withheld(site, run, lines)
     states = _states_of(run)
+    wrong = _not_as_intended(site, states)
+    if wrong:
+        raise _withheld(site, run, wrong)
     _unchanged(site, run, states, reader)
     signing = signer(site)
     if not is_trusted(site, signing):
@@ -121,6 +126,19 @@ def certify(
     write_whole(certificates.states_path(site, predicate.id), states_bytes(states))
     write_whole(certificates.certificate_path(site, predicate.id), data)
     return certificates.verify(site, predicate.id, clock=lambda: now)
+
+
+def _not_as_intended(site: Site, states: Mapping[str, DeviceQos]) -> list[str]:
+    """Errors of an audit of what was measured: traffic alone does not show them all."""
+    intended = {name: expected_qos(site, name) for name in states}
+    findings = audit(site, states, intended).findings
+    lines = [
+        f"audit, {finding.rule}: {finding.device} {finding.port}: {finding.message}"
+        for finding in findings
+        if finding.severity == "error"
+    ]
+    more = len(lines) - _MAX_LISTED
+    return lines[:_MAX_LISTED] + ([f"... and {more} more findings"] if more > 0 else [])
 
 
 def _wrong_run(site: Site, run: ValidationRun, now: datetime) -> list[str]:

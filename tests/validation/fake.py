@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fabric.counters import Counter, CounterSnapshot
+from fabric.devices.registry import expected_qos
 from fabric.errors import UnreachableError
-from fabric.intended import intended_qos
 from fabric.qos import Neighbor
 from fabric.sim.api import PortQueueStats, SimResult
 from validation.criteria import payload_bps
@@ -67,7 +67,7 @@ class FakeFabric:
         neighbors = tuple(
             Neighbor(port.port, *topology.peer(port)) for port in topology.ports_of[name]
         )
-        return replace(intended_qos(self.site, name), neighbors=neighbors, serial=f"SN-{name}")
+        return replace(expected_qos(self.site, name), neighbors=neighbors, serial=f"SN-{name}")
 
     def _keys(self, name):
         host = name in self.site.topology.hosts

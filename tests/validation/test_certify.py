@@ -201,3 +201,14 @@ def test_a_changed_file_after_the_run_is_seen_by_its_hash(fabric, tmp_path, meas
     path.write_text(path.read_text().replace("max_drops: 0", "max_drops: 9"))
     with pytest.raises(JudgedBadError, match="changed since the run"):
         certify(load_site(path), measured, reader=fabric.read_states)
+
+
+def test_a_fabric_that_is_not_as_intended_is_not_certified_although_traffic_passes(fabric):
+    state = fabric.states["leaf1"]
+    port = state.ports[0]
+    blind = tuple(replace(queue, ecn=None) for queue in port.queues)
+    fabric.states["leaf1"] = replace(state, ports=(replace(port, queues=blind), *state.ports[1:]))
+    made = run(fabric)
+    assert lacking(fabric.site, made, utc_now()) == []
+    with pytest.raises(JudgedBadError, match="audit, ecn: leaf1"):
+        sign(fabric, made)
