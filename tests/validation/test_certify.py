@@ -12,7 +12,7 @@ from securesystemslib.dsse import Envelope
 from securesystemslib.signer import CryptoSigner
 
 from fabric.errors import DevicesError, InputError, JudgedBadError
-from fabric.qos import DeviceQos
+from fabric.qos import DeviceQos, PortFacts
 from fabric.site import load_site
 from tests.sites import write_site
 from validation import certificate
@@ -211,4 +211,13 @@ def test_a_fabric_that_is_not_as_intended_is_not_certified_although_traffic_pass
     made = run(fabric)
     assert lacking(fabric.site, made, utc_now()) == []
     with pytest.raises(JudgedBadError, match="audit, ecn: leaf1"):
+        sign(fabric, made)
+
+
+def test_a_port_that_is_shut_is_not_certified_although_traffic_passes(fabric):
+    state = fabric.states["leaf1"]
+    down = PortFacts(state.ports[0].name, up=False)
+    fabric.states["leaf1"] = replace(state, facts=(down,))
+    made = run(fabric)
+    with pytest.raises(JudgedBadError, match="leaf1.*the link is down"):
         sign(fabric, made)
