@@ -41,8 +41,10 @@ from validation.predicate import (
     statement_bytes,
 )
 from validation.readers import StateReader, read_states
+from validation.rejudge import disagreements
 from validation.result import SuiteResult, ValidationRun
 from validation.revocation import RevocationError
+from validation.sealed import broken_seal
 from validation.states import STATES_FILE, states_bytes, states_from_bytes
 from validation.store import altered_evidence
 from validation.suites import SUITES
@@ -63,15 +65,13 @@ def lacking(site: Site, run: ValidationRun, now: datetime) -> list[str]:
             lines.append(f"suite {suite.name} was not run")
         else:
             lines += _thin(result, suite.plan(site).expected)
-    bad = run.failures
-    lines += [
+    bad = [
         f"{c.verdict} {c.id}: {c.reason if c.subject in c.reason else f'{c.subject}: {c.reason}'}"
-        for c in bad[:_MAX_LISTED]
+        for c in run.failures
     ]
-    if len(bad) > _MAX_LISTED:
-        lines.append(f"... and {len(bad) - _MAX_LISTED} more checks that failed or did not run")
+    lines += _listed(bad, "checks that failed or did not run")
     lines += _unproven(site, run.all_checks)
-    lines += [f"{name} answered nothing: {answer}" for name, answer in run.unread.items()]
+    lines += [f"{name} did not answer: {answer}" for name, answer in run.unread.items()]
     if run.before is None or run.after is None:
         lines.append("the fabric's fingerprint was not taken on both sides of the run")
     elif run.before.sha256 != run.after.sha256:
@@ -79,7 +79,15 @@ def lacking(site: Site, run: ValidationRun, now: datetime) -> list[str]:
     elif set(run.before.per_device) != set(site.devices):
         lines.append("the fingerprint does not cover every device of the site")
     lines += [f"evidence was altered or is gone: {name}" for name in altered_evidence(run)]
+    if run.site == site.name and run.site_sha256 == site.sha256:
+        lines += _listed(disagreements(site, run), "disagreements with the evidence")
+    lines += _listed(broken_seal(run, trusted_keys(site)), "differences from the seal")
     return lines
+
+
+def _listed(lines: list[str], of_what: str) -> list[str]:
+    more = len(lines) - _MAX_LISTED
+    return lines[:_MAX_LISTED] + ([f"... and {more} more {of_what}"] if more > 0 else [])
 
 
 def certify(
@@ -137,8 +145,7 @@ def _not_as_intended(site: Site, states: Mapping[str, DeviceQos]) -> list[str]:
         for finding in findings
         if finding.severity == "error"
     ]
-    more = len(lines) - _MAX_LISTED
-    return lines[:_MAX_LISTED] + ([f"... and {more} more findings"] if more > 0 else [])
+    return _listed(lines, "findings")
 
 
 def _wrong_run(site: Site, run: ValidationRun, now: datetime) -> list[str]:

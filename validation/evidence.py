@@ -1,12 +1,13 @@
 """Evidence as bytes: what a suite saw, in Parquet and JSON, each with its hash.
 
 The bytes that are hashed are the bytes that are stored, so that whoever holds a
-certificate can check a check's evidence.
+certificate can check a check's evidence. :mod:`validation.kept` reads them back.
 """
 
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -28,7 +29,7 @@ def traffic_files(steps: Sequence[StepMeasure]) -> dict[str, bytes]:
     Times count from the start of the step and name the end of a sample.
     """
     return {
-        "flows": _parquet(_rows(_FLOWS, list(_flow_rows(steps)))),
+        "flows": _parquet(_rows(FLOWS, list(_flow_rows(steps)))),
         "latency": _parquet(_latency(steps)),
         "series": _parquet(_series(steps)),
         "queues": _parquet(_queues(steps)),
@@ -56,12 +57,30 @@ def counter_file(
                 (moment, device, taken.taken_at_s, "", "", None, None, None, said)
                 for said in taken.missing
             ]
-    return _parquet(_rows(_COUNTERS, rows))
+    return _parquet(_rows(COUNTERS, rows))
+
+
+def outline_file(steps: Sequence[StepMeasure], unread: Mapping[str, str]) -> bytes:
+    """Which steps ran, for how long, and which devices did not answer, as JSON."""
+    facts = {
+        "steps": [
+            {
+                "step": step.step,
+                "traffic_us": step.traffic_us,
+                "sample_us": step.sample_us,
+                "notes": list(step.notes),
+                "not_run": step.not_run,
+            }
+            for step in steps
+        ],
+        "unread": dict(sorted(unread.items())),
+    }
+    return json.dumps(facts, sort_keys=True, indent=1).encode()
 
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 _PAIR = [("step", _TEXT), ("source", _TEXT), ("target", _TEXT)]
-_FLOWS = pa.schema(
+FLOWS = pa.schema(
     [
         *_PAIR,
         ("role", _TEXT),
@@ -73,9 +92,9 @@ _FLOWS = pa.schema(
         ("max_us", pa.float64()),
     ]
 )
-_LATENCY = pa.schema([*_PAIR, ("us", pa.float64())])
-_SERIES = pa.schema([*_PAIR, ("time_us", pa.float64()), ("goodput_bps", pa.float64())])
-_QUEUES = pa.schema(
+LATENCY = pa.schema([*_PAIR, ("us", pa.float64())])
+SERIES = pa.schema([*_PAIR, ("time_us", pa.float64()), ("goodput_bps", pa.float64())])
+QUEUES = pa.schema(
     [
         ("step", _TEXT),
         ("device", _TEXT),
@@ -84,7 +103,7 @@ _QUEUES = pa.schema(
         ("queue_bytes", pa.float64()),
     ]
 )
-_COUNTERS = pa.schema(
+COUNTERS = pa.schema(
     [
         ("moment", _TEXT),
         ("device", _TEXT),
@@ -125,7 +144,7 @@ def _latency(steps: Sequence[StepMeasure]) -> pa.Table:
         for flow in step.flows:
             labels.append((step.step, str(flow.source), str(flow.target)))
             chunks.append(flow.latency_us)
-    return _long(_LATENCY, labels, [chunks])
+    return _long(LATENCY, labels, [chunks])
 
 
 def _series(steps: Sequence[StepMeasure]) -> pa.Table:
@@ -135,7 +154,7 @@ def _series(steps: Sequence[StepMeasure]) -> pa.Table:
             labels.append((step.step, str(flow.source), str(flow.target)))
             times.append(np.arange(1.0, len(flow.series_bps) + 1) * step.sample_us)
             chunks.append(flow.series_bps)
-    return _long(_SERIES, labels, [times, chunks])
+    return _long(SERIES, labels, [times, chunks])
 
 
 def _queues(steps: Sequence[StepMeasure]) -> pa.Table:
@@ -145,7 +164,7 @@ def _queues(steps: Sequence[StepMeasure]) -> pa.Table:
             labels.append((step.step, *queue.port))
             times.append(np.arange(1.0, len(queue.series_bytes) + 1) * step.sample_us)
             chunks.append(queue.series_bytes)
-    return _long(_QUEUES, labels, [times, chunks])
+    return _long(QUEUES, labels, [times, chunks])
 
 
 def _long(

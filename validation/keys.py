@@ -24,6 +24,7 @@ from securesystemslib.signer import CryptoSigner, SSlibKey
 
 from fabric.errors import InputError
 from fabric.site import Site
+from validation.files import not_written, write_whole
 
 KEY_VARIABLE = "PAISOAR_SIGNING_KEY"
 
@@ -102,13 +103,21 @@ def is_trusted(site: Site, signing: CryptoSigner) -> bool:
 
 def _create(site: Site, path: Path) -> None:
     made = CryptoSigner.generate_ed25519()
-    trusted_dir(site).mkdir(parents=True, exist_ok=True)
-    keys_dir(site).chmod(0o700)
-    # Created closed: at no moment may another user read it.
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(made.private_bytes)
     private = load_pem_private_key(made.private_bytes, password=None)
     public = private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     name = f"ed25519-{made.public_key.keyid[:12]}.pub.pem"
-    (trusted_dir(site) / name).write_bytes(public)
+    # The public half first: a private key that is seen is trusted.
+    write_whole(trusted_dir(site) / name, public)
+    # Created closed: at no moment may another user read it.
+    partial = path.with_name(f".{path.name}.{os.getpid()}.new")
+    write_whole(partial, made.private_bytes, 0o600)
+    try:
+        keys_dir(site).chmod(0o700)
+        # Unlike a renaming, never puts one key in the place of another.
+        os.link(partial, path)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise not_written(path, error) from error
+    finally:
+        partial.unlink()

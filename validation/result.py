@@ -48,8 +48,9 @@ class ValidationRun:
     """One run of one or more suites.
 
     ``checks`` are those of the run as a whole (the fabric did not change
-    meanwhile); ``suites`` hold their own. ``unread`` maps a device that did not
-    answer to what came back. ``folder`` holds the evidence files.
+    meanwhile); ``suites`` hold their own. ``unread`` maps a device or probe that at
+    any time did not answer to what came back; such a run is ``partial``.
+    ``folder`` holds the evidence files.
     """
 
     id: str

@@ -20,6 +20,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from securesystemslib.signer import Signer, SSlibKey
 
+from fabric.errors import InputError
 from fabric.site import Site
 from validation.envelope import SealError, open_sealed, seal
 from validation.files import write_whole
@@ -101,7 +102,7 @@ def load(site: Site, trusted: Sequence[SSlibKey], at_least: int = 0) -> Revocati
     except ValidationError as error:
         raise RevocationError(f"the revocation list {path} is malformed") from error
     if found.site != site.name:
-        raise RevocationError(f"the revocation list is that of site {found.site!r}")
+        raise RevocationError(f"the revocation list is that of site {found.site!a}")
     if found.sequence < needed:
         raise RevocationError(
             f"the revocation list is number {found.sequence}, but number {needed} "
@@ -113,7 +114,7 @@ def load(site: Site, trusted: Sequence[SSlibKey], at_least: int = 0) -> Revocati
             f"there are two different revocation lists with the number {found.sequence}"
         )
     # A reader that may not write here still is protected by the certificate's own number.
-    with suppress(OSError):
+    with suppress(InputError):
         _remember(site, found.sequence, digest)
     return found
 

@@ -16,24 +16,28 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Literal
 
+from securesystemslib.signer import Signer
+
 from fabric.counters import CounterSnapshot
 from fabric.errors import PaisoarError
 from fabric.qos import DeviceQos
 from fabric.site import Site
-from validation.criteria import Check, Judge
-from validation.evidence import counter_file, traffic_files
+from validation.criteria import Check
+from validation.evidence import counter_file, outline_file, traffic_files
 from validation.fingerprint import explain, fingerprint
+from validation.judging import INTERRUPTED, judged
+from validation.keys import signer
 from validation.observation import Observation
 from validation.probes import probe_for, require_probe
 from validation.readers import Readers, live_readers
-from validation.result import SuiteResult, SuiteStatus, ValidationRun
+from validation.result import SuiteResult, ValidationRun
+from validation.sealed import write_seal
 from validation.states import STATES_FILE, states_bytes
 from validation.store import Store, file_name, run_dir
 from validation.suites import Suite, select
 from validation.times import Clock, utc_now
 from validation.traffic import Probe, StepMeasure, TrafficPlan
 
-INTERRUPTED = "the run was interrupted"
 _VERSIONS_OF = ("paisoar", "numpy", "numba")
 
 
@@ -64,14 +68,18 @@ def run_suites(
 ) -> ValidationRun:
     """Run these suites (all where None) and keep what came out.
 
-    Raises InputError for an unknown suite or an environment without a probe,
-    ToolError where results cannot be kept. A device that does not answer fails
-    its checks and does not end the run. Ctrl-C keeps what there is, marked
-    ``partial``, and raises KeyboardInterrupt on.
+    A run that ends as it should is sealed with the site's signing key (made where
+    there is none). A device or probe that does not answer fails its checks and
+    does not end the run, but leaves it ``partial``. So does Ctrl-C, which raises
+    KeyboardInterrupt on.
+
+    Raises InputError for an unknown suite, an environment without a probe or an
+    unusable signing key, ToolError where results cannot be kept.
     """
     suites = select(names)
     if probe is None:
         require_probe(site)
+    sealing = signer(site)
     with Store(site) as store:
         work = _Work(
             site,
@@ -80,6 +88,7 @@ def run_suites(
             probe or probe_for,
             on_event or (lambda _: None),
             clock,
+            sealing,
             _new_run(site, clock()),
         )
         return work.carry_out(suites)
@@ -124,9 +133,11 @@ class _Work:
     make_probe: ProbeFactory
     tell: OnProgress
     clock: Clock
+    sealing: Signer
     run: ValidationRun
     states: dict[str, DeviceQos] = field(default_factory=dict)
     states_sha256: str = ""
+    stateless: dict[str, str] = field(default_factory=dict)
     probe: Probe | None = None
 
     def carry_out(self, suites: Sequence[Suite]) -> ValidationRun:
@@ -150,11 +161,9 @@ class _Work:
         self.states_sha256 = self.store.write_file(
             self.run.id, STATES_FILE, states_bytes(self.states)
         )
-        self.run = replace(
-            self.run,
-            before=fingerprint(self.site, self.states),
-            unread={name: str(error) for name, error in read.failed.items()},
-        )
+        self.stateless = {name: str(error) for name, error in read.failed.items()}
+        self.run = replace(self.run, before=fingerprint(self.site, self.states))
+        self._unanswered(self.stateless)
         self.store.save(self.run)
 
     def _prepare(self) -> None:
@@ -171,7 +180,13 @@ class _Work:
     def _counters(self) -> tuple[dict[str, CounterSnapshot], dict[str, str]]:
         self.tell(Progress("reading", "", "reading every device's counters"))
         read = self.readers.counters(self.site)
-        return dict(read.snapshots), {name: str(error) for name, error in read.failed.items()}
+        failed = {name: str(error) for name, error in read.failed.items()}
+        self._unanswered(failed)
+        return dict(read.snapshots), failed
+
+    def _unanswered(self, answers: Mapping[str, str]) -> None:
+        """Keep what first came back of each device or probe that did not answer."""
+        self.run = replace(self.run, unread={**answers, **self.run.unread})
 
     def _suite(
         self, suite: Suite, before: dict[str, CounterSnapshot], unread: dict[str, str]
@@ -182,7 +197,7 @@ class _Work:
 
         def finish(after: dict[str, CounterSnapshot], lost: dict[str, str], done: bool) -> None:
             result = self._judged(
-                suite, plan, measures, before, after, {**unread, **self.run.unread, **lost}, done
+                suite, plan, measures, before, after, {**unread, **self.stateless, **lost}, done
             )
             result = replace(
                 result,
@@ -224,6 +239,7 @@ class _Work:
                 measures.append(self.probe.run(step))
             except PaisoarError as error:
                 measures.append(StepMeasure(step.id, not_run=str(error)))
+                self._unanswered({f"the probe {self.probe.name}": str(error)})
 
     def _judged(
         self,
@@ -236,6 +252,7 @@ class _Work:
         done: bool,
     ) -> SuiteResult:
         files = {kind: data for kind, data in traffic_files(measures).items() if measures}
+        files["outline"] = outline_file(measures, unread)
         if done:
             files["counters"] = counter_file(before, after)
         hashes = {
@@ -254,20 +271,13 @@ class _Work:
             unread=unread,
             evidence=hashes,
         )
-        if plan.impossible:
-            judge = Judge(observation, "states")
-            checks: tuple[Check, ...] = (judge.not_run("suite", self.site.name, plan.impossible),)
-        else:
-            checks = suite.judge(observation)
-        if not done:
-            checks = tuple(map(_without_counters, checks))
-        status: SuiteStatus = "complete" if done and not observation.not_run else "partial"
+        found = judged(suite, observation, done=done)
         return SuiteResult(
             name=suite.name,
-            status=status,
-            checks=checks,
+            status=found.status,
+            checks=found.checks,
             expected=plan.expected,
-            seen=seen(observation, checks),
+            seen=found.seen,
             files=hashes,
             started_at=self.run.started_at,
             finished_at=self.run.started_at,
@@ -279,14 +289,17 @@ class _Work:
         self.tell(Progress("reading", "", "reading every device again"))
         read = self.readers.states(self.site)
         after = fingerprint(self.site, read.states)
-        checks = (self._unchanged(dict(read.states), {n: str(e) for n, e in read.failed.items()}),)
+        failed = {name: str(error) for name, error in read.failed.items()}
+        self._unanswered(failed)
         self.run = replace(
             self.run,
             after=after,
-            checks=checks,
-            status="complete",
+            checks=(self._unchanged(dict(read.states), failed),),
+            status="partial" if self.run.unread else "complete",
             finished_at=self.clock(),
         )
+        if self.run.status == "complete":
+            write_seal(self.run, self.sealing)
         self.store.save(self.run)
 
     def _unchanged(self, after: dict[str, DeviceQos], failed: Mapping[str, str]) -> Check:
@@ -343,31 +356,6 @@ class _Work:
     def _add(self, result: SuiteResult) -> None:
         self.store.add_suite(self.run.id, len(self.run.suites), result)
         self.run = replace(self.run, suites=(*self.run.suites, result))
-
-
-def seen(observation: Observation, checks: Sequence[Check]) -> dict[str, int]:
-    """What the traffic covered, under the names of the plan's ``expected``."""
-    steps = observation.measured.values()
-    flows = [flow for step in steps for flow in step.flows]
-    counts = {
-        "devices": sum(
-            name in observation.states and name not in observation.unread
-            for name in observation.plan.snapshot
-        ),
-        "links": sum(c.verdict == "PASS" for c in checks if c.id.endswith(".link")),
-        "directions": len(flows),
-        "pairs": len(flows),
-        "steps": len(observation.measured),
-        "receivers": len({flow.target for flow in flows}),
-    }
-    return {name: counts[name] for name in observation.plan.expected}
-
-
-def _without_counters(check: Check) -> Check:
-    """A check that had no counters to look at because the run was interrupted."""
-    if check.evidence_sha256 or check.verdict == "NOT_RUN":
-        return check
-    return replace(check, verdict="NOT_RUN", reason=f"{INTERRUPTED} before counters were read")
 
 
 def _not_run(suite: str, site: Site, run: ValidationRun) -> Check:

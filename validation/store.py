@@ -9,81 +9,51 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import JSON, ForeignKey, String, create_engine, delete, event, insert, select
-from sqlalchemy.engine import Engine
-from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, relationship
+from sqlalchemy import Select, create_engine, delete, event, insert, select
+from sqlalchemy.engine import Engine, RowMapping
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.orm import Session
 
 from fabric.errors import InputError, ToolError
 from fabric.site import Site
 from validation.criteria import Check
-from validation.fingerprint import Fingerprint
+from validation.files import not_written, write_whole
 from validation.result import SuiteResult, ValidationRun
+from validation.rows import (
+    Base,
+    CheckRow,
+    RunRow,
+    SuiteRow,
+    check_row,
+    damaged,
+    run_facts,
+    run_from,
+    suite_row,
+)
 from validation.states import STATES_FILE, sha256
-from validation.times import from_text, to_text
+from validation.times import to_text
 
 DATABASE_VARIABLE = "PAISOAR_DATABASE_URL"
+_MAX_LISTED = 5
 
-
-class _Base(DeclarativeBase):
-    pass
-
-
-class _Run(_Base):
-    __tablename__ = "runs"
-
-    id: Mapped[str] = mapped_column(String(64), primary_key=True)
-    site: Mapped[str] = mapped_column(String(63), index=True)
-    started_at: Mapped[str] = mapped_column(String(32), index=True)
-    finished_at: Mapped[str | None] = mapped_column(String(32))
-    status: Mapped[str] = mapped_column(String(16))
-    facts: Mapped[dict[str, Any]] = mapped_column(JSON)
-    suites: Mapped[list[_Suite]] = relationship(
-        order_by="_Suite.place", cascade="all, delete-orphan"
-    )
-    checks: Mapped[list[_Check]] = relationship(order_by="_Check.id", cascade="all, delete-orphan")
-
-
-class _Suite(_Base):
-    __tablename__ = "suites"
-
-    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id"), primary_key=True)
-    place: Mapped[int] = mapped_column(primary_key=True)
-    name: Mapped[str] = mapped_column(String(32))
-    status: Mapped[str] = mapped_column(String(16))
-    facts: Mapped[dict[str, Any]] = mapped_column(JSON)
-
-
-class _Check(_Base):
-    __tablename__ = "checks"
-
-    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
-    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id"), index=True)
-    suite: Mapped[str] = mapped_column(String(32))
-    check: Mapped[str] = mapped_column(String(64), index=True)
-    subject: Mapped[str]
-    verdict: Mapped[str] = mapped_column(String(8), index=True)
-    value: Mapped[float | None]
-    limit: Mapped[float | None]
-    unit: Mapped[str] = mapped_column(String(32))
-    bound: Mapped[str] = mapped_column(String(8))
-    reason: Mapped[str]
-    device: Mapped[str] = mapped_column(String(63))
-    port: Mapped[str] = mapped_column(String(63))
-    evidence_sha256: Mapped[str] = mapped_column(String(64))
-    evidence_class: Mapped[str] = mapped_column(String(16))
+_RUN_COLUMNS = tuple(RunRow.__table__.columns)
+_SUITE_COLUMNS = (SuiteRow.name, SuiteRow.status, SuiteRow.facts)
+_CHECK_COLUMNS = tuple(c for c in CheckRow.__table__.columns if c.name not in ("id", "run_id"))
 
 
 def validation_dir(site: Site) -> Path:
     """Where the site's results lie."""
     return site.state_dir / "validation"
+
+
+def database_path(site: Site) -> Path:
+    """Where the database lies, unless PAISOAR_DATABASE_URL names another."""
+    return validation_dir(site) / "results.sqlite"
 
 
 def run_dir(site: Site, run_id: str) -> Path:
@@ -98,18 +68,22 @@ class Store:
         self.site = site
         url = url or os.environ.get(DATABASE_VARIABLE)
         if url is None:
-            validation_dir(site).mkdir(parents=True, exist_ok=True)
-            url = f"sqlite:///{validation_dir(site) / 'results.sqlite'}"
+            try:
+                validation_dir(site).mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise not_written(validation_dir(site), error) from error
+            url = f"sqlite:///{database_path(site)}"
         try:
             self._engine = create_engine(url)
-            if self._engine.dialect.name == "sqlite":
-                event.listen(self._engine, "connect", _prepare_sqlite)
-            _Base.metadata.create_all(self._engine)
         except (SQLAlchemyError, ImportError) as error:
             raise ToolError(
                 f"the results database cannot be opened: {_first_line(error)}",
                 advice=f"{DATABASE_VARIABLE} names it as a SQLAlchemy URL; unset it for SQLite.",
             ) from error
+        if self._engine.dialect.name == "sqlite":
+            event.listen(self._engine, "connect", _prepare_sqlite)
+        with self._failures():
+            Base.metadata.create_all(self._engine)
 
     def __enter__(self) -> Store:
         return self
@@ -126,65 +100,105 @@ class Store:
         """For reports that want to query on their own."""
         return self._engine
 
+    @property
+    def name(self) -> str:
+        """The database's file, or its URL without a password."""
+        url = self._engine.url
+        return str(url.database) if url.drivername.startswith("sqlite") else url.render_as_string()
+
     def write_file(self, run_id: str, name: str, data: bytes) -> str:
-        """Keep one file of evidence; returns its SHA-256. Never leaves half a file."""
-        folder = run_dir(self.site, run_id)
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(path.name + ".partial")
-        partial.write_bytes(data)
-        partial.replace(path)
+        """Keep one file of evidence; returns its SHA-256. InputError where that fails."""
+        write_whole(run_dir(self.site, run_id) / name, data)
         return sha256(data)
 
     def save(self, run: ValidationRun) -> None:
         """Write what is known of a run as a whole, in one transaction; its suites stay."""
         with self._session() as session:
-            row = session.get(_Run, run.id)
+            row = session.get(RunRow, run.id)
             if row is None:
-                row = _Run(id=run.id, site=run.site, started_at=to_text(run.started_at))
+                row = RunRow(id=run.id, site=run.site, started_at=to_text(run.started_at))
                 session.add(row)
             row.status = run.status
             row.finished_at = to_text(run.finished_at) if run.finished_at else None
-            row.facts = _run_facts(run)
+            row.facts = run_facts(run)
             session.flush()
-            session.execute(delete(_Check).where(_Check.run_id == run.id, _Check.suite == ""))
+            session.execute(delete(CheckRow).where(CheckRow.run_id == run.id, CheckRow.suite == ""))
             self._add_checks(session, run.id, "", run.checks)
 
     def add_suite(self, run_id: str, place: int, suite: SuiteResult) -> None:
         """Write the result of a suite, the ``place``-th of its run, in one transaction."""
         with self._session() as session:
-            session.add(_suite_row(run_id, place, suite))
+            session.add(suite_row(run_id, place, suite))
             self._add_checks(session, run_id, suite.name, suite.checks)
 
     @staticmethod
     def _add_checks(session: Session, run_id: str, suite: str, checks: Sequence[Check]) -> None:
         if checks:
-            session.execute(insert(_Check), [_check_row(run_id, suite, c) for c in checks])
+            session.execute(insert(CheckRow), [check_row(run_id, suite, c) for c in checks])
 
     def ids(self) -> tuple[str, ...]:
         """Runs of this site, the oldest first."""
         with self._session() as session:
-            query = select(_Run.id).where(_Run.site == self.site.name).order_by(_Run.started_at)
-            return tuple(session.scalars(query))
+            query = select(RunRow.id).where(RunRow.site == self.site.name)
+            return tuple(map(str, session.scalars(query.order_by(RunRow.started_at))))
 
     def load(self, run_id: str) -> ValidationRun:
-        """One run; InputError where this site has none of that name."""
+        """One run, every field of it validated.
+
+        Raises InputError where this site has none of that name, and where a field
+        is not of the form in which it was written.
+        """
+        runs = self._rows(select(*_RUN_COLUMNS).where(RunRow.id == run_id), "runs", run_id)
+        if not runs or runs[0]["site"] != self.site.name:
+            ids = self.ids()
+            raise InputError(
+                f"site {self.site.name} has no validation run {run_id!r}",
+                advice=f"There are: {', '.join(ids[-_MAX_LISTED:])}."
+                if ids
+                else "`paisoar validate` makes one.",
+            )
+        suites = select(*_SUITE_COLUMNS).where(SuiteRow.run_id == run_id).order_by(SuiteRow.place)
+        checks = select(*_CHECK_COLUMNS).where(CheckRow.run_id == run_id).order_by(CheckRow.id)
+        return run_from(
+            self.name,
+            run_dir(self.site, run_id),
+            runs[0],
+            self._rows(suites, "suites", run_id),
+            self._rows(checks, "checks", run_id),
+        )
+
+    def _rows(self, query: Select[Any], table: str, run_id: str) -> Sequence[RowMapping]:
         with self._session() as session:
-            row = session.get(_Run, run_id)
-            if row is None or row.site != self.site.name:
-                raise InputError(
-                    f"site {self.site.name} has no validation run {run_id!r}",
-                    advice="`paisoar validate` makes one.",
-                )
-            return _run_from(row, run_dir(self.site, run_id))
+            try:
+                return session.execute(query).mappings().all()
+            except (ValueError, TypeError) as error:
+                # The only column that is decoded while it is fetched.
+                raise damaged(self.name, table, run_id, "facts", f"no JSON: {error}") from error
 
     @contextmanager
     def _session(self) -> Iterator[Session]:
+        with self._failures(), Session(self._engine) as session, session.begin():
+            yield session
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Say where the database is; a file that is wrong or full is no fault of a tool."""
         try:
-            with Session(self._engine) as session, session.begin():
-                yield session
-        except SQLAlchemyError as error:
-            raise ToolError(f"the results database failed: {_first_line(error)}") from error
+            yield
+        except (SQLAlchemyError, sqlite3.Error) as error:
+            cause = error.orig if isinstance(error, DBAPIError) else error
+            if isinstance(cause, sqlite3.Error):
+                raise InputError(
+                    f"the results database cannot be used: {cause}",
+                    file=self.name,
+                    advice="Earlier results are kept as they are. Look at the permissions of the "
+                    "file and its folder and at the room on the disk; a file that is no database "
+                    "has to be moved away.",
+                ) from error
+            raise ToolError(
+                f"the results database {self.name} failed: {_first_line(error)}",
+                advice=f"{DATABASE_VARIABLE} names it as a SQLAlchemy URL; unset it for SQLite.",
+            ) from error
 
 
 def latest_run(site: Site) -> ValidationRun | None:
@@ -223,7 +237,9 @@ def altered_evidence(run: ValidationRun) -> tuple[str, ...]:
 
 def file_name(suite: str, kind: str) -> str:
     """Where a kind of evidence lies within the run's folder; states are the whole run's."""
-    return STATES_FILE if kind == "states" else f"{suite}.{kind}.parquet"
+    if kind == "states":
+        return STATES_FILE
+    return f"{suite}.{kind}.{'json' if kind == 'outline' else 'parquet'}"
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
@@ -238,104 +254,3 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
 
 def _first_line(error: BaseException) -> str:
     return str(error).splitlines()[0]
-
-
-def _run_facts(run: ValidationRun) -> dict[str, Any]:
-    return {
-        "site_sha256": run.site_sha256,
-        "environment": run.environment,
-        "evidence_class": run.evidence_class,
-        "probe": run.probe,
-        "criteria": dict(run.criteria),
-        "versions": dict(run.versions),
-        "before": run.before.to_json() if run.before else None,
-        "after": run.after.to_json() if run.after else None,
-        "unread": dict(run.unread),
-    }
-
-
-def _suite_row(run_id: str, place: int, suite: SuiteResult) -> _Suite:
-    return _Suite(
-        run_id=run_id,
-        place=place,
-        name=suite.name,
-        status=suite.status,
-        facts={
-            "expected": dict(suite.expected),
-            "seen": dict(suite.seen),
-            "files": dict(suite.files),
-            "started_at": to_text(suite.started_at),
-            "finished_at": to_text(suite.finished_at),
-            "traffic_us": suite.traffic_us,
-            "wall_s": suite.wall_s,
-        },
-    )
-
-
-def _check_row(run_id: str, suite: str, check: Check) -> dict[str, Any]:
-    # Plain rows: a big site has many thousands, which the ORM would track one by one.
-    values = asdict(check)
-    return {"run_id": run_id, "suite": suite, "check": values.pop("id"), **values}
-
-
-def _run_from(row: _Run, folder: Path) -> ValidationRun:
-    facts: Mapping[str, Any] = row.facts
-    checks: dict[str, list[Check]] = {}
-    for item in row.checks:
-        checks.setdefault(item.suite, []).append(_check_from(item))
-    return ValidationRun(
-        id=row.id,
-        site=row.site,
-        site_sha256=facts["site_sha256"],
-        environment=facts["environment"],
-        evidence_class=facts["evidence_class"],
-        probe=facts["probe"],
-        criteria=facts["criteria"],
-        versions=facts["versions"],
-        status=row.status,  # type: ignore[arg-type]
-        started_at=from_text(row.started_at),
-        finished_at=_moment(row.finished_at),
-        before=Fingerprint.from_json(facts["before"]) if facts["before"] else None,
-        after=Fingerprint.from_json(facts["after"]) if facts["after"] else None,
-        unread=facts["unread"],
-        checks=tuple(checks.get("", ())),
-        suites=tuple(_suite_from(suite, checks.get(suite.name, [])) for suite in row.suites),
-        folder=folder,
-    )
-
-
-def _moment(text: str | None) -> datetime | None:
-    return from_text(text) if text else None
-
-
-def _suite_from(row: _Suite, checks: list[Check]) -> SuiteResult:
-    facts: Mapping[str, Any] = row.facts
-    return SuiteResult(
-        name=row.name,
-        status=row.status,  # type: ignore[arg-type]
-        checks=tuple(checks),
-        expected=facts["expected"],
-        seen=facts["seen"],
-        files=facts["files"],
-        started_at=from_text(facts["started_at"]),
-        finished_at=from_text(facts["finished_at"]),
-        traffic_us=facts["traffic_us"],
-        wall_s=facts["wall_s"],
-    )
-
-
-def _check_from(row: _Check) -> Check:
-    return Check(
-        id=row.check,
-        subject=row.subject,
-        verdict=row.verdict,  # type: ignore[arg-type]
-        value=row.value,
-        limit=row.limit,
-        unit=row.unit,
-        bound=row.bound,  # type: ignore[arg-type]
-        reason=row.reason,
-        device=row.device,
-        port=row.port,
-        evidence_sha256=row.evidence_sha256,
-        evidence_class=row.evidence_class,  # type: ignore[arg-type]
-    )

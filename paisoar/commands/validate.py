@@ -33,7 +33,8 @@ def validate(
 ) -> None:
     """Run traffic suites; judge them by results and by every device's counters.
 
-    Exit 0 where everything passed, 1 where anything failed or was not run.
+    Exit 0 where everything passed, 1 where anything failed or was not run, 3 where
+    a device or the probe did not answer at some time: such a run is incomplete.
     """
     if dry_run:
         run(as_json, lambda ui: _planned(ui, file, suites))
@@ -124,12 +125,16 @@ def show_run(out: Console, done: ValidationRun) -> None:
     if len(bad) > MAX_SHOWN:
         out.print(f"... and {len(bad) - MAX_SHOWN} more; see paisoar report")
     for name, answer in done.unread.items():
-        out.print(f"not read: {name}: {answer}", markup=False)
+        out.print(f"no answer: {name}: {answer}", markup=False)
     out.print(
         f"Run {done.id}: {done.verdict}, {done.status}, evidence class {done.evidence_class}. "
-        + (
-            "Next: paisoar certify"
-            if done.verdict == "PASS"
-            else "Next: paisoar audit says what is wrong with the settings; then validate again"
-        )
+        + _next(done)
     )
+
+
+def _next(done: ValidationRun) -> str:
+    if done.verdict == "PASS":
+        return "Next: paisoar certify"
+    if done.unread:
+        return "Next: bring back what did not answer, and validate again"
+    return "Next: paisoar audit says what is wrong with the settings; then validate again"

@@ -5,15 +5,17 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from fabric.errors import InputError, ToolError
+from fabric.errors import InputError, JudgedBadError, ToolError
 from fabric.topology import ClosShape
 from tests.sites import make_site
 from tests.validation.fake import FakeFabric
 from validation import frames
+from validation.certify import certify
 from validation.evidence import counter_file
 from validation.probes import probe_for
 from validation.probes.sim import SimProbe
 from validation.run import run_suites
+from validation.sealed import seal_path
 from validation.states import states_from_bytes
 from validation.store import (
     Store,
@@ -53,6 +55,9 @@ def test_evidence_is_kept_hashed_and_alterations_are_seen(fabric):
     folder = run_dir(fabric.site, made.id)
     assert {path.name for path in folder.iterdir()} == {
         "states.json",
+        "seal.dsse.json",
+        "latency.outline.json",
+        "incast.outline.json",
         *(
             f"{suite}.{kind}.parquet"
             for suite in ("latency", "incast")
@@ -169,6 +174,41 @@ def test_traffic_that_cannot_start_is_not_run_and_the_rest_goes_on(fabric):
     assert made.suite("bandwidth").seen == {"directions": 8}
     assert made.suite("bandwidth").status == "partial"
     assert made.verdict == "NOT_RUN"
+    assert made.unread == {"the probe sim": "the simulator did not answer"}
+    assert made.status == "partial"
+
+
+def test_devices_that_die_during_the_run_leave_it_partial_and_unsealed(fabric):
+    def die(flows):
+        if fabric.steps_carried == 5:
+            fabric.dead.update(fabric.site.devices)
+
+    fabric.on_carry = die
+    made = run(fabric)
+    assert (made.status, made.finished_at is not None) == ("partial", True)
+    assert set(made.unread) == set(fabric.site.devices)
+    assert "connection refused" in made.unread["leaf1"]
+    assert not seal_path(made).exists()
+    assert load_run(fabric.site, made.id) == made
+    fabric.dead.clear()
+    with pytest.raises(
+        JudgedBadError, match=r"not complete \(partial\)(.|\n)*leaf1 did not answer"
+    ):
+        certify(fabric.site, made, reader=fabric.read_states)
+
+
+def test_a_device_that_misses_one_reading_of_counters_leaves_the_run_partial(fabric):
+    reads = []
+
+    def once(site, devices=None):
+        reads.append(1)
+        fabric.dead = {"host2"} if len(reads) == 2 else set()
+        return fabric.read_counters(site, devices)
+
+    made = run(fabric, "preflight", "latency", readers=replace(fabric.readers(), counters=once))
+    assert set(made.unread) == {"host2"}
+    assert made.status == "partial"
+    assert made.verdict == "FAIL"
 
 
 def test_an_impossible_suite_is_not_run_with_its_reason(tmp_path):
