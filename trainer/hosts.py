@@ -1,4 +1,4 @@
-"""Ranks on the hosts of a site, over the OpenSSH client with the site's own keys.
+"""Ranks on this machine, or on a site's hosts over the OpenSSH client with the site's own keys.
 
 Ranks are dealt out host by host in turn blocks: rank 0 .. k-1 on the first.
 The user's keys or agent log in (``fabric.access``); host keys are checked.
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from fabric.access import Access, access_to
 from fabric.errors import InputError, ToolError
 from fabric.site import Site
+from trainer.collective.settings import settings_for
 from trainer.supervise import Meeting, Place
 
 # A host that is stopped or lost says nothing and closes nothing.
@@ -42,12 +43,18 @@ def ssh_command(access: Access) -> tuple[str, ...]:
 
 
 def places_on(
-    site: Site, hosts: Sequence[str], ranks: int, *, python: str = sys.executable
+    site: Site,
+    hosts: Sequence[str],
+    ranks: int,
+    *,
+    python: str = sys.executable,
+    wishes: Sequence[str] = (),
 ) -> list[Place]:
     """A place for each rank on these hosts of the site, as even blocks.
 
-    ``python`` is the interpreter with PAISoar on the hosts. InputError for a
-    host that is none of the site's, ToolError without an SSH client.
+    ``python`` is the interpreter with PAISoar on the hosts, ``wishes`` are
+    those of :func:`~trainer.collective.settings.settings_for`. InputError for
+    a host that is none of the site's, ToolError without an SSH client.
     """
     if shutil.which("ssh") is None:
         raise ToolError("there is no ssh", advice="Install the OpenSSH client.")
@@ -56,11 +63,24 @@ def places_on(
         raise InputError(f"{', '.join(unknown)} is no host of {site.name}", key="host")
     chosen = list(hosts)[:ranks]
     each, more = divmod(ranks, len(chosen))
-    places = []
+    places: list[Place] = []
     for number, host in enumerate(chosen):
         command = ssh_command(access_to(site, host))
-        places += [Place(host, command, python)] * (each + (number < more))
+        places += [
+            Place(host, command, python, network=settings_for(site, host, place, wishes))
+            for place in range(each + (number < more))
+        ]
     return places
+
+
+def places_here(site: Site, ranks: int, *, wishes: Sequence[str] = ()) -> list[Place]:
+    """Places for all ranks on this machine, which may be a host of the site."""
+    return [Place(network=settings_for(site, own_name(), place, wishes)) for place in range(ranks)]
+
+
+def own_name() -> str:
+    """The name of this machine, without its domain, as sites write their hosts' names."""
+    return socket.gethostname().partition(".")[0]
 
 
 def meeting_for(site: Site, hosts: Sequence[str]) -> Meeting:

@@ -14,6 +14,7 @@ from fabric.errors import GateRefusedError, InputError
 from trainer.checkpoint import check_plan, latest_checkpoint
 from trainer.collective.communicator import TRANSPORTS, TransportName
 from trainer.collective.rendezvous import SlowRank
+from trainer.collective.settings import NetworkSettings
 from trainer.orders import JobOrders
 from trainer.rank import Orders
 from trainer.spec import EpochRecord, Progress, TrainingPlan, check_data
@@ -37,8 +38,9 @@ class JobSpec:
     ``checkpoint_every`` steps where that is not 0; with ``resume`` training
     goes on from the latest one there. ``patience_s`` is how long ranks wait
     for one that does not come. ``timeline`` is a file for a Chrome trace of
-    compute and communication of every rank. ``places`` and ``meeting`` are for
-    ranks elsewhere (:mod:`trainer.hosts`, :mod:`trainer.scheduled`).
+    compute and communication of every rank. ``places``, one a rank, say where
+    each runs and how it talks; with ``meeting`` they are for ranks elsewhere
+    (:mod:`trainer.hosts`, :mod:`trainer.scheduled`).
     """
 
     gate_pass: GatePass
@@ -127,6 +129,7 @@ def join(
     token: str,
     transport: TransportName = "auto",
     timeline: bool = False,
+    network: NetworkSettings | None = None,
 ) -> None:
     """Be one rank of a job that rank 0's process launches; returns when it has ended well.
 
@@ -148,7 +151,8 @@ def join(
             hidden=NOT_NEEDED,
             timeline=timeline,
             speaks=True,
-        )
+        ),
+        network,
     )
 
 

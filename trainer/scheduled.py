@@ -32,7 +32,8 @@ _POLL_S = 0.1
 class Share:
     """One process' place in a job that a scheduler has started.
 
-    ``address`` is rank 0's ("", 0 where the environment does not name it).
+    ``address`` is rank 0's ("", 0 where the environment does not name it);
+    ``local_rank`` counts the ranks of one host.
     """
 
     scheduler: str
@@ -41,6 +42,7 @@ class Share:
     size: int
     local_size: int
     address: tuple[str, int] = ("", 0)
+    local_rank: int = 0
 
     @property
     def one_host(self) -> bool:
@@ -75,7 +77,8 @@ def _slurm(env: Mapping[str, str]) -> Share | None:
     nodes = _number(env, "SLURM_STEP_NUM_NODES", "SLURM_NNODES", default=1)
     job = f"{env.get('SLURM_JOB_ID', '0')}.{env['SLURM_STEP_ID']}"
     local = size if nodes == 1 else _tasks_on_node(env)
-    return Share("Slurm", job, _number(env, "SLURM_PROCID"), size, local, _master(env))
+    place = _number(env, "SLURM_LOCALID", default=0)
+    return Share("Slurm", job, _number(env, "SLURM_PROCID"), size, local, _master(env), place)
 
 
 def _tasks_on_node(env: Mapping[str, str]) -> int:
@@ -97,7 +100,9 @@ def _open_mpi(env: Mapping[str, str]) -> Share | None:
     size = _number(env, "OMPI_COMM_WORLD_SIZE")
     job = env.get("PMIX_NAMESPACE") or env.get("OMPI_MCA_ess_base_jobid", "0")
     local = _number(env, "OMPI_COMM_WORLD_LOCAL_SIZE", default=1)
-    return Share("Open MPI", job, _number(env, "OMPI_COMM_WORLD_RANK"), size, local, _master(env))
+    rank = _number(env, "OMPI_COMM_WORLD_RANK")
+    place = _number(env, "OMPI_COMM_WORLD_LOCAL_RANK", default=0)
+    return Share("Open MPI", job, rank, size, local, _master(env), place)
 
 
 def _variables(env: Mapping[str, str]) -> Share | None:
@@ -110,7 +115,8 @@ def _variables(env: Mapping[str, str]) -> Share | None:
     name = "Kubernetes" if kubernetes else "RANK and WORLD_SIZE"
     job = env.get("TORCHELASTIC_RUN_ID") or env.get("MASTER_PORT", "0")
     rank = _number(env, "RANK", "JOB_COMPLETION_INDEX")
-    return Share(name, job, rank, size, local, _master(env))
+    place = _number(env, "LOCAL_RANK", default=0)
+    return Share(name, job, rank, size, local, _master(env), place)
 
 
 def _number(env: Mapping[str, str], *names: str, default: int | None = None) -> int:

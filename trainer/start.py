@@ -18,9 +18,10 @@ from typing import Any
 from fabric.errors import InputError, PaisoarError
 from fabric.site import load_site
 from trainer.collective.communicator import TRANSPORTS, TransportName
+from trainer.hosts import places_here
 from trainer.launch import require_pass
 from trainer.rank import RankContext
-from trainer.supervise import Outcome, run_ranks
+from trainer.supervise import Outcome, Place, run_ranks
 from validation.gate import GatePass, open_gate
 
 
@@ -40,10 +41,12 @@ def run_script(
     *,
     ranks: int,
     transport: TransportName = "auto",
+    places: Sequence[Place] | None = None,
 ) -> Outcome:
     """Run this script on so many ranks of this machine, past the gate.
 
-    GateRefusedError without a pass, PeerError where a rank failed.
+    ``places`` say how each rank talks. GateRefusedError without a pass,
+    PeerError where a rank failed.
     """
     require_pass(gate_pass)
     return run_ranks(
@@ -51,6 +54,7 @@ def run_script(
         {"script": str(path.resolve()), "arguments": list(arguments)},
         ranks=ranks,
         transport=transport,
+        places=places,
     )
 
 
@@ -60,6 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("-f", "--file", type=Path, default=Path("fabric.yaml"))
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--transport", choices=TRANSPORTS, default="auto")
+    parser.add_argument("--network", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("script", type=Path)
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     chosen = parser.parse_args(arguments)
@@ -67,12 +72,14 @@ def main(arguments: list[str] | None = None) -> int:
         if not chosen.script.is_file():
             raise InputError("there is no such script", file=chosen.script)
         site = load_site(chosen.file)
+        places = places_here(site, chosen.ranks, wishes=chosen.network)
         outcome = run_script(
             open_gate(site, site.topology.hosts),
             chosen.script,
             chosen.arguments,
             ranks=chosen.ranks,
             transport=chosen.transport,
+            places=places,
         )
     except PaisoarError as error:
         print(f"error: {error}", file=sys.stderr)

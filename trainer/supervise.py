@@ -16,6 +16,7 @@ import queue
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,7 @@ from fabric.errors import InputError, PaisoarError, PeerError
 from trainer.collective.communicator import TransportName
 from trainer.collective.errors import LostPeerError, MismatchError, WeightsDifferError
 from trainer.collective.rendezvous import Rendezvous, SlowRank, check_size
+from trainer.collective.settings import NetworkSettings
 from trainer.collective.wire import new_token
 from trainer.rank import Orders
 
@@ -54,13 +56,14 @@ class Place:
     ``command`` reaches the host and runs the one argument that is appended to
     it in a shell there (``ssh ... HOST``); ``python`` is the interpreter
     there. ``launched`` False: a scheduler has started this rank, we only wait
-    for it.
+    for it. ``network`` is how it talks; None: as its environment says.
     """
 
     name: str = ""
     command: tuple[str, ...] = ()
     python: str = sys.executable
     launched: bool = True
+    network: NetworkSettings | None = None
 
 
 @dataclass(frozen=True)
@@ -209,16 +212,26 @@ def run_ranks(
         )
 
 
-def run_one(orders: Orders) -> None:
+def run_one(orders: Orders, network: NetworkSettings | None = None) -> None:
     """Run one rank of a job that another process launches; PeerError with its last lines."""
-    process = start(orders, _HERE)
+    process = start(orders, Place(network=network))
     try:
         process.popen.wait()
         if process.popen.returncode:
+            # Schedulers end all ranks when one has ended: rank 0 first says who failed, and why.
+            _await_end_of(orders.address)
             lines = "".join(f"\n  {line}" for line in process.lines()[-_TAIL_LINES:])
-            raise PeerError(f"rank {orders.rank} {_explain(process)}:{lines}")
+            raise PeerError(f"rank {orders.rank} {_explain(process)}{':' * bool(lines)}{lines}")
     finally:
         _end([process])
+
+
+def _await_end_of(rendezvous: tuple[str, int]) -> None:
+    deadline = time.monotonic() + _LAST_WORDS_S + 2.0
+    with contextlib.suppress(OSError):
+        while time.monotonic() < deadline:
+            socket.create_connection(rendezvous, timeout=1.0).close()
+            time.sleep(4 * _POLL_S)
 
 
 def threads_for(ranks_here: int) -> int:
@@ -240,6 +253,7 @@ def start(orders: Orders, place: Place) -> _Process:
         "OPENBLAS_NUM_THREADS": threads,
         "NUMBA_NUM_THREADS": threads,
         "PYTHONUNBUFFERED": "1",
+        **(place.network.to_environment() if place.network else {}),
     }
     # -P: what lies in the user's folder is no module of ours.
     command = [place.python, "-P", "-m", "trainer.rank"]

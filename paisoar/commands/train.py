@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -66,6 +67,14 @@ def train(
         str, typer.Option(help="local, ssh (ranks on the hosts), or auto: local, or the scheduler.")
     ] = "auto",
     python: Annotated[str, typer.Option(help="The interpreter on the hosts.")] = sys.executable,
+    network: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="Instead of what the site is certified with: device, gid_index, "
+            "traffic_class, mtu, timeout, retry_count, channels, wire, ...",
+        ),
+    ] = None,
     certificate: Annotated[str, typer.Option(help="An id or a file; the newest if not given.")] = (
         ""
     ),
@@ -123,7 +132,7 @@ def train(
             accumulate=accumulate,
         )
         if share and share.rank > 0:
-            return _join(ui, file, plan, transport, share, timeline is not None)
+            return _join(ui, file, plan, transport, share, timeline is not None, network or ())
         result = start(
             ui,
             file,
@@ -136,6 +145,7 @@ def train(
             timeline=timeline,
             over_ssh=python if launch == "ssh" else "",
             share=share,
+            network=network or (),
         )
         return Answer(document(result), lambda out: _show(out, result))
 
@@ -155,13 +165,16 @@ def start(
     timeline: Path | None = None,
     over_ssh: str = "",
     share: Share | None = None,
+    network: Sequence[str] = (),
 ) -> TrainResult:
     """Ask the gate, train, keep the result; raises GateRefusedError where it does not open.
 
     ``over_ssh`` is the interpreter on the hosts that ranks are started on;
-    ``share`` the place that a scheduler gave this process, as rank 0.
+    ``share`` the place that a scheduler gave this process, as rank 0;
+    ``network`` sets (KEY=VALUE) what is not as the site is certified.
     """
-    from trainer.hosts import meeting_for, places_on
+    from trainer.collective.settings import settings_for
+    from trainer.hosts import meeting_for, own_name, places_here, places_on
     from trainer.launch import JobSpec, Progress
     from trainer.launch import train as launch
     from trainer.record import forget_refusal, save_refusal, save_training
@@ -170,6 +183,7 @@ def start(
     from validation.gate import open_gate
 
     site = load_site(file)
+    own = settings_for(site, own_name(), share.local_rank if share else 0, network)
     ui.say("asking the gate: reading the fabric")
     wanted = hosts or list(site.topology.hosts)
     if over_ssh:
@@ -182,15 +196,16 @@ def start(
         raise
     forget_refusal(jobs)
     folder = resume or jobs / f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    places: list[Place] | None = None
     if over_ssh:
-        places = places_on(site, wanted, plan.ranks, python=over_ssh)
+        places = places_on(site, wanted, plan.ranks, python=over_ssh, wishes=network)
     elif share:
         here = range(share.local_size)
         places = [
-            Place("" if rank in here else "elsewhere", launched=rank == 0)
+            Place("" if rank in here else "elsewhere", launched=rank == 0, network=own)
             for rank in range(plan.ranks)
         ]
+    else:
+        places = places_here(site, plan.ranks, wishes=network)
     meeting = meeting_for(site, wanted) if over_ssh else Meeting()
     meets = hosting(share, _meetings(site), os.environ) if share else nullcontext(meeting)
     with meets as meeting, ui.steps("training") as step:
@@ -221,12 +236,21 @@ def start(
 
 
 def _join(
-    ui: Ui, file: Path, plan: TrainingPlan, transport: str, share: Share, timeline: bool
+    ui: Ui,
+    file: Path,
+    plan: TrainingPlan,
+    transport: str,
+    share: Share,
+    timeline: bool,
+    network: Sequence[str],
 ) -> Answer:
+    from trainer.collective.settings import settings_for
+    from trainer.hosts import own_name
     from trainer.launch import join
     from trainer.scheduled import find
 
     site = load_site(file)
+    settings = settings_for(site, own_name(), share.local_rank, network)
     ui.say(f"rank {share.rank} of {share.size} ({share.scheduler}) waits for rank 0")
     address, token = find(share, _meetings(site), os.environ)
     join(
@@ -237,6 +261,7 @@ def _join(
         token=token,
         transport=cast(Any, transport),
         timeline=timeline,
+        network=settings,
     )
     facts = {"rank": share.rank, "ranks": share.size, "scheduler": share.scheduler}
     return Answer(facts, lambda _out: None)

@@ -106,7 +106,7 @@ def _ring(party: Party, between: Literal["tcp", "verbs"], settings: NetworkSetti
             party,
             host=party.address,
             channels=settings.channels,
-            traffic_class=settings.traffic_class,
+            traffic_class=settings.tcp_traffic_class,
         )
     return RingEngine(transport, party, segment_bytes=settings.segment_bytes)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Literal
 
 from fabric.errors import InputError
 from fabric.intended import roce_tos
-from fabric.site import Site
+from fabric.site import HostSpec, Site
 
 WireType = Literal["native", "fp16", "bf16"]
 WIRE_TYPES: tuple[WireType, ...] = ("native", "fp16", "bf16")
@@ -26,7 +26,8 @@ class NetworkSettings:
 
     ``device`` and ``gid_index`` choose the RDMA NIC and its address; empty and
     -1 mean the first active RoCE device and its last RoCEv2 address.
-    ``traffic_class`` is the IP header's octet, DSCP in its upper six bits.
+    ``traffic_class`` is the IP header's octet of RDMA, DSCP in its upper six bits;
+    ``tcp_traffic_class`` that of TCP, which has no place in the lossless class.
     ``mtu`` is the path MTU in bytes. ``timeout`` (4.096 us * 2**timeout),
     ``retry_count``, ``rnr_retry`` (7: for ever) and ``min_rnr_timer`` are codes
     of the InfiniBand specification, as in ibv_modify_qp(3). ``channels`` are
@@ -38,6 +39,7 @@ class NetworkSettings:
     port: int = 1
     gid_index: int = -1
     traffic_class: int = 0
+    tcp_traffic_class: int = 0
     mtu: int = 1024
     timeout: int = 18
     retry_count: int = 7
@@ -54,6 +56,7 @@ class NetworkSettings:
             "port": (1, 255),
             "gid_index": (-1, 255),
             "traffic_class": (0, 255),
+            "tcp_traffic_class": (0, 255),
             "timeout": (0, 31),
             "retry_count": (0, 7),
             "rnr_retry": (0, 7),
@@ -78,24 +81,57 @@ class NetworkSettings:
             raise InputError("segments end on cache lines", key="network.segment_bytes")
 
     @classmethod
-    def for_site(cls, site: Site) -> NetworkSettings:
-        """What the site's certificate was measured with: the DSCP of its RDMA class, its MTU."""
-        return cls(traffic_class=roce_tos(site.intent), mtu=site.intent.mtu.roce)
+    def for_site(cls, site: Site, host: str = "", place: int = 0) -> NetworkSettings:
+        """What the site's certificate was measured with: the DSCP of its RDMA class, its MTU.
+
+        The ranks of one host, by their ``place`` on it, take its NICs in turns;
+        of a host that is none of the site's the device stays open.
+        """
+        spec = site.devices.get(host)
+        devices = [nic.rdma for nic in spec.nics.values()] if isinstance(spec, HostSpec) else [""]
+        return cls(
+            device=devices[place % len(devices)],
+            traffic_class=roce_tos(site.intent),
+            mtu=site.intent.mtu.roce,
+        )
 
     @classmethod
-    def from_environment(cls, variables: Mapping[str, str] | None = None) -> NetworkSettings:
-        """What ``$PAISOAR_NETWORK`` (a JSON object) sets, and defaults."""
+    def from_environment(
+        cls, variables: Mapping[str, str] | None = None, defaults: NetworkSettings | None = None
+    ) -> NetworkSettings:
+        """What ``$PAISOAR_NETWORK`` (a JSON object) sets, and ``defaults`` for the rest."""
+        defaults = defaults or cls()
         text = (os.environ if variables is None else variables).get(VARIABLE, "")
         if not text:
-            return cls()
+            return defaults
         try:
             values = json.loads(text)
-            unknown = set(values) - {field.name for field in fields(cls)}
+            unknown = set(values) - _names()
         except (ValueError, TypeError) as error:
             raise InputError(f"${VARIABLE} is no JSON object: {error}") from error
         if unknown:
             raise InputError(f"${VARIABLE} has unknown keys: {', '.join(sorted(unknown))}")
-        return cls(**values)
+        return replace(defaults, **values)
+
+    def changed_by(self, wishes: Sequence[str]) -> NetworkSettings:
+        """These settings, but for what each wish (``KEY=VALUE``) says."""
+        values: dict[str, str | int] = {}
+        for wish in wishes:
+            key, equals, value = wish.partition("=")
+            if not equals or key not in _names():
+                raise InputError(
+                    f"{wish!r} sets nothing",
+                    key="network",
+                    advice=f"Write KEY=VALUE; keys are {', '.join(sorted(_names()))}.",
+                )
+            if isinstance(getattr(self, key), str):
+                values[key] = value
+                continue
+            try:
+                values[key] = int(value)
+            except ValueError:
+                raise InputError(f"{value!r} is no number", key=f"network.{key}") from None
+        return replace(self, **values)  # type: ignore[arg-type] # by each field's own type
 
     def to_environment(self) -> dict[str, str]:
         """The variable that makes ranks use these settings."""
@@ -104,3 +140,15 @@ class NetworkSettings:
     def shared(self) -> dict[str, str | int]:
         """What all ranks must have equal."""
         return {key: value for key, value in asdict(self).items() if key not in _OWN}
+
+
+def _names() -> frozenset[str]:
+    return frozenset(field.name for field in fields(NetworkSettings))
+
+
+def settings_for(
+    site: Site, host: str = "", place: int = 0, wishes: Sequence[str] = ()
+) -> NetworkSettings:
+    """A rank's settings: the certified site's, but for ``$PAISOAR_NETWORK``, but for ``wishes``."""
+    certified = NetworkSettings.for_site(site, host, place)
+    return NetworkSettings.from_environment(defaults=certified).changed_by(wishes)

@@ -1,17 +1,21 @@
+import socket
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from fabric.errors import InputError
+from fabric.site import load_site
 from tests.fabric.sim.scenario import site_of
+from tests.sites import make_site, write_site
 from tests.trainer.groups import group
 from trainer.collective.communicator import connect
 from trainer.collective.dtypes import ReduceOp
 from trainer.collective.errors import MismatchError
 from trainer.collective.membership import Membership
 from trainer.collective.rendezvous import Rendezvous
-from trainer.collective.settings import NetworkSettings
+from trainer.collective.settings import NetworkSettings, settings_for
 from trainer.collective.wire import new_token
 
 
@@ -43,6 +47,53 @@ def test_defaults_come_from_what_the_site_was_certified_with():
     settings = NetworkSettings.for_site(site)
     assert settings.traffic_class >> 2 == site.intent.roce.dscp[0]
     assert settings.mtu == site.intent.mtu.roce
+
+
+def test_a_host_of_the_site_uses_its_own_nics_in_turns(tmp_path):
+    write_site(tmp_path)
+    assert NetworkSettings.for_site(make_site(tmp_path), "host1").device == "mlx5_0"
+    assert NetworkSettings.for_site(make_site(tmp_path), "elsewhere").device == ""
+    assert NetworkSettings.for_site(make_site(tmp_path), "leaf1").device == ""
+    site = load_site(Path(__file__).parents[3] / "examples" / "real-site.yaml")
+    host = next(iter(site.topology.hosts))
+    devices = [NetworkSettings.for_site(site, host, place).device for place in range(3)]
+    assert devices == ["mlx5_0", "mlx5_1", "mlx5_0"]
+
+
+def test_the_environment_goes_over_the_site_and_wishes_over_both(tmp_path, monkeypatch):
+    site = make_site(tmp_path)
+    monkeypatch.setenv("PAISOAR_NETWORK", '{"gid_index": 3, "timeout": 16}')
+    found = settings_for(site, "host1", wishes=["timeout=20", "device=bnxt_re1", "wire=bf16"])
+    assert (found.device, found.gid_index, found.timeout) == ("bnxt_re1", 3, 20)
+    assert found.wire == "bf16"
+    assert (found.traffic_class, found.mtu) == (26 << 2 | 2, 4096)
+
+
+@pytest.mark.parametrize(
+    ("wish", "said"),
+    [
+        ("timeout", "sets nothing"),
+        ("tclass=3", "sets nothing"),
+        ("timeout=long", "'long' is no number"),
+        ("mtu=1500", "1500 is no path MTU"),
+    ],
+)
+def test_a_wish_that_cannot_be_fulfilled_is_refused(wish, said):
+    with pytest.raises(InputError, match=said):
+        NetworkSettings().changed_by([wish])
+
+
+def test_tcp_is_marked_with_its_own_class_and_never_with_that_of_rdma():
+    for chosen, tos in ((NetworkSettings(traffic_class=106), 0), (marked_tcp(), 0x40)):
+        with group(2, "tcp", settings=chosen) as ranks:
+            for rank in ranks.ranks:
+                for channel in rank._engine._transport._channels:
+                    for sock in (channel.left, channel.right):
+                        assert sock.getsockopt(socket.IPPROTO_IP, socket.IP_TOS) & 0xFC == tos
+
+
+def marked_tcp():
+    return NetworkSettings(traffic_class=106, tcp_traffic_class=0x40)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ import resource
 import socket
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -9,10 +10,14 @@ import pytest
 from fabric.errors import InputError, PeerError, ToolError
 from tests.trainer.collective.fake_verbs import C, FakeFabric, Illegal
 from tests.trainer.groups import group
-from trainer.collective.errors import LostPeerError
+from trainer.collective.communicator import connect
+from trainer.collective.errors import LostPeerError, MismatchError
+from trainer.collective.membership import Membership
+from trainer.collective.rendezvous import Rendezvous
 from trainer.collective.settings import NetworkSettings
 from trainer.collective.transports.verbs import SLOTS
 from trainer.collective.transports.verbs_device import Device, load_verbs
+from trainer.collective.wire import new_token
 
 LOAD = "trainer.collective.transports.verbs.load_verbs"
 
@@ -179,6 +184,26 @@ def test_an_unfit_device_is_explained(change, settings, error, said):
         setattr(fabric, name, value)
     with pytest.raises(error, match=said):
         Device(fabric.verbs(), NetworkSettings(**settings))
+
+
+def test_addresses_of_different_kinds_are_refused_with_both_sides_shown(monkeypatch):
+    use(monkeypatch)
+    token = new_token()
+    with Rendezvous(2, token) as rendezvous:
+
+        def start(rank):
+            member = Membership(rendezvous.address, token, rank, 2)
+            try:
+                with pytest.raises(MismatchError) as caught:
+                    connect(member, "verbs", settings=NetworkSettings(gid_index=2 - rank))
+            finally:
+                member.leave()
+            return str(caught.value)
+
+        with ThreadPoolExecutor(2) as pool:
+            for said in pool.map(start, range(2)):
+                assert "rxe0 GID index 1 is RoCEv2 over IPv6 on rank 1" in said
+                assert "rxe0 GID index 2 is RoCEv2 over IPv4 on rank 0" in said
 
 
 def test_without_pyverbs_it_is_said_what_to_install(monkeypatch):

@@ -22,13 +22,14 @@ import socket
 import struct
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from trainer.collective.engine import address_of
+from trainer.collective.errors import MismatchError
 from trainer.collective.party import Party
 from trainer.collective.settings import NetworkSettings
 from trainer.collective.transport import PAGE_BYTES, STAMP_BYTES, Incoming, Patience, Region
@@ -234,14 +235,18 @@ class VerbsTransport:
         notes, inbox = self._regions[self._notes.key][0], self._regions[self._inbox.key][0]
         psn = secrets.randbelow(1 << 24)
         used_at = address_of(self._notes.memory) + SLOTS * _HEADER_BYTES + _CREDIT_BYTES
-        common = {"gid": self._device.address.gid, "psn": psn}
+        address = self._device.address
+        common = {"gid": address.gid, "psn": psn}
         mine = {
             "right": {**common, "numbers": [pair.right.qp_num for pair in self._pairs]},
             "left": {**common, "numbers": [pair.left.qp_num for pair in self._pairs]},
             "inbox": [address_of(self._inbox.memory), inbox.rkey],
             "used": [used_at, notes.rkey],
+            "kind": address.kind,
+            "place": f"{self._device.name} GID index {address.index}",
         }
         every = party.gather("verbs address", mine)
+        self._agree(every)
         right, left = every[(self.rank + 1) % self.size], every[(self.rank - 1) % self.size]
         self._target_address, self._target_key = right["inbox"]
         # pyverbs 44 wants one SGE in a receive request; a write with immediate does not use it.
@@ -257,6 +262,19 @@ class VerbsTransport:
             self._device.connect(pair.left, left["right"], number, psn)
         # Who sends before the other is ready to receive would be retried for long.
         party.gather("verbs ready", True)
+
+    def _agree(self, every: Sequence[dict[str, Any]]) -> None:
+        """MismatchError where an address is of another kind than the first's: nothing arrives."""
+        for peer, theirs in enumerate(every):
+            if theirs["kind"] != every[0]["kind"]:
+                first, other = self._party.number(0), self._party.number(peer)
+                raise MismatchError(
+                    f"rank {other} and rank {first} cannot reach each other: "
+                    f"{theirs['place']} is {theirs['kind']} on rank {other}, "
+                    f"{every[0]['place']} is {every[0]['kind']} on rank {first}.",
+                    advice="Choose GID indices of one kind (show_gids, ibv_devinfo -v): "
+                    "--network gid_index=N, or PAISOAR_NETWORK of each host.",
+                )
 
     def _credit_request(self, target: list[int], signalled: bool) -> Any:  # noqa: ANN401
         verbs = self._verbs

@@ -59,10 +59,14 @@ def load_verbs() -> Verbs:
 
 @dataclass(frozen=True)
 class Address:
-    """Where a device is reached: its GID, and the index of it in the port's table."""
+    """Where a device is reached: its GID, and the index of it in the port's table.
+
+    ``kind`` is what both ends of a connection must have alike: RoCE version and IP version.
+    """
 
     gid: str
     index: int
+    kind: str
 
 
 class Device:
@@ -155,7 +159,7 @@ class Device:
                     key="network.gid_index",
                     advice="Look at show_gids or ibv_devinfo -v.",
                 ) from error
-            return Address(entry.gid_str(), settings.gid_index)
+            return self._described(entry)
         routable = [
             entry
             for entry in self.context.query_gid_table(_MAX_GIDS)
@@ -168,7 +172,13 @@ class Device:
                 f"{self.name} port {settings.port} has no RoCEv2 address",
                 advice="Give the interface an IP address, or set network.gid_index.",
             )
-        return Address(routable[-1].gid_str(), routable[-1].gid_index)
+        return self._described(routable[-1])
+
+    def _described(self, entry: Any) -> Address:  # noqa: ANN401 (pyverbs has no types)
+        gid = entry.gid_str().lower()
+        version = "v2" if entry.gid_type == self.verbs.IBV_GID_TYPE_ROCE_V2 else "v1"
+        family = "IPv4" if gid.startswith(_MAPPED_IPV4) else "IPv6"
+        return Address(gid, entry.gid_index, f"RoCE{version} over {family}")
 
 
 def _choose(verbs: Verbs, settings: NetworkSettings) -> str:
