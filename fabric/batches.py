@@ -41,6 +41,9 @@ class Batches:
         folder: Path,
         playbook: str,
         *,
+        check: bool,
+        broken_run: str,
+        lock: Path,
         parallel: int,
         stop: StopSwitch,
         on_event: OnEvent | None,
@@ -48,6 +51,9 @@ class Batches:
         self.site = site
         self.folder = folder
         self.playbook = playbook
+        self.check = check
+        self.broken_run = broken_run
+        self.lock = lock
         self.parallel = parallel
         self.stop = stop
         self.on_event = on_event
@@ -97,9 +103,11 @@ class Batches:
             self.folder,
             self.folder / "inventory.json",
             ident=f"{self._stages:02}",
+            check=self.check,
             extra_vars={
                 "paisoar_plan": str(self.folder / "plan.json"),
                 "paisoar_run": self.folder.name,
+                "paisoar_broken_run": self.broken_run,
                 "paisoar_stop": str(self.stop_file),
             },
             limit=names,
@@ -107,6 +115,7 @@ class Batches:
             secrets=passwords(self.site, names),
             stop=self.stop,
             stop_file=self.stop_file,
+            lock=self.lock,
             on_event=self._event,
         )
         for name in names:

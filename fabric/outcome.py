@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
-OutcomeState = Literal["unchanged", "done", "rolled-back", "untouched", "failed"]
+OutcomeState = Literal["unchanged", "done", "would-change", "rolled-back", "untouched", "failed"]
 _STATES = get_args(OutcomeState)
 
 
@@ -16,6 +16,7 @@ class Outcome:
 
     - ``unchanged``: it did what it should before we came.
     - ``done``: changed and verified by reading it back.
+    - ``would-change``: this was a check, and nothing was sent.
     - ``rolled-back``: the change failed; the device does what it did before.
     - ``untouched``: nothing was sent, since the run stopped before its turn.
     - ``failed``: anything else; ``detail`` says what is left on the device.

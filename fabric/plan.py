@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from fabric.collect import States
 from fabric.compare import port_differences
-from fabric.devices.base import Change, FileChange, ReadError, Target
+from fabric.devices.base import Change, DeviceModule, FileChange, ReadError, Target
 from fabric.devices.registry import expected_qos, module_of, target_of
 from fabric.errors import AccessError, DeviceError
 from fabric.qos import DeviceQos, Kind, canonical_sha256
@@ -27,7 +27,8 @@ class DevicePlan:
 
     ``intended`` is what the device can express of the intent; ``read_sha256``
     hashes ``before`` (``fabric.qos.canonical_sha256``), for a switch with the
-    hash of its whole running configuration.
+    hash of its whole running configuration. ``half_of`` is set where a change to
+    that state broke off and is to be taken back: the device may hold any part of it.
     """
 
     target: Target
@@ -36,6 +37,7 @@ class DevicePlan:
     intended: DeviceQos
     change: Change
     read_sha256: str
+    half_of: DeviceQos | None = None
 
     @property
     def device(self) -> str:
@@ -145,6 +147,33 @@ def _undone(line: str) -> str:
     return signs.get(line[:1], line[:1]) + line[1:]
 
 
+def order_back(made: DevicePlan, now: DeviceQos, *, broke_off: bool) -> DevicePlan:
+    """The order that takes a change back on a device that is in the state ``now``."""
+    return DevicePlan(
+        target=made.target,
+        kind=made.kind,
+        before=now,
+        intended=made.before,
+        change=undo(made.change),
+        read_sha256=canonical_sha256((now,)),
+        half_of=made.intended if broke_off else None,
+    )
+
+
+def order_taken_back(back: DevicePlan) -> DevicePlan:
+    """The order that :func:`order_back` was made from, of a change that broke off."""
+    if back.half_of is None:
+        raise ValueError(f"{back.device}: this order takes back no change that broke off")
+    return DevicePlan(
+        target=back.target,
+        kind=back.kind,
+        before=back.intended,
+        intended=back.half_of,
+        change=undo(back.change),
+        read_sha256=canonical_sha256((back.intended,)),
+    )
+
+
 def mismatches(now: DeviceQos, wanted: DeviceQos) -> list[str]:
     """Where a device does not do what is wanted, on the ports that ``wanted`` names."""
     lines = []
@@ -155,6 +184,35 @@ def mismatches(now: DeviceQos, wanted: DeviceQos) -> list[str]:
         elif seen != port:
             lines += [f"{port.name}: {line}" for line in port_differences(port, seen)]
     return lines
+
+
+def remains_of(
+    module: DeviceModule, order: DevicePlan, now: DeviceQos, outputs: Mapping[str, str]
+) -> list[str]:
+    """What is left on a device of the change that this order made; empty where nothing is.
+
+    Besides the state of its ports, in which a policy that is not in use does not
+    show, the lines that are ours are compared: where none is left, the change is
+    planned now as it was then. Raises ReadError as the module does.
+    """
+    if canonical_sha256((now,)) == order.read_sha256:
+        return []
+    found = mismatches(now, order.before)
+    if found:
+        return found
+    again = module.change(order.target, outputs, order.intended)
+    if same_work(again, order.change):
+        return []
+    to_come = set(again.diff.splitlines())
+    there = [line for line in order.change.diff.splitlines() if line not in to_come]
+    return [f"still as changed: {line}" for line in there if line[:1] in "+-"] or [
+        "its configuration is not what it was"
+    ]
+
+
+def same_work(one: Change, other: Change) -> bool:
+    """Whether two changes do the same, however they are shown."""
+    return replace(one, diff="") == replace(other, diff="")
 
 
 def only_ports(state: DeviceQos, wanted: DeviceQos) -> DeviceQos:

@@ -2,8 +2,9 @@
 
 A plan file is not trusted. It carries a hash of what it says, every value is
 checked against its type, and ``provision`` works the changes out again from the
-devices themselves: a plan says what was agreed to, it is never a source of
-commands.
+site's file and the devices themselves: a plan says what was agreed to, it is never
+a source of commands. The plan in a run's folder is one for ``rollback``, since
+nobody else knows what was there before: a file that others may write is refused.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 import tempfile
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -113,6 +115,7 @@ def _require_name(path: Path, name: str, order: DevicePlan) -> None:
 def _body(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
     """What the file says the plan is, its hash checked."""
     try:
+        _refuse_others(path)
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(
@@ -141,6 +144,16 @@ def _body(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
             advice="Make a new plan with `paisoar plan`.",
         )
     return body
+
+
+def _refuse_others(path: Path) -> None:
+    found = path.stat()
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or found.st_uid not in (0, os.geteuid()):
+        raise InputError(
+            "others may have written it: it is not this user's alone",
+            file=path,
+            advice=f"Look at it, then: chmod go-w {path}",
+        )
 
 
 def _validated(path: Path, adapter: TypeAdapter[_Value], body: object, at: str) -> _Value:

@@ -49,13 +49,30 @@ def stopped(stop_file: str) -> bool:
 
 
 def change_switch(
-    device: str, variables: Variables, plan: str, run_id: str, stop_file: str, *, check: bool
+    device: str,
+    variables: Variables,
+    plan: str,
+    run_id: str,
+    stop_file: str,
+    *,
+    broken_run: str,
+    check: bool,
 ) -> Outcome:
-    """Bring one switch to what the plan intends, or leave it as it was."""
+    """Bring one switch to what the plan intends, or leave it as it was.
+
+    ``broken_run`` is the run that broke off, where the plan takes one back.
+    """
     order = read_order(Path(plan), device)
     if stopped(stop_file):
         return Outcome("untouched", STOPPED)
-    return apply_to_switch(order, access_from(variables), _module(variables), run_id, check=check)
+    return apply_to_switch(
+        order,
+        access_from(variables),
+        _module(variables),
+        run_id,
+        broken_run=broken_run,
+        check=check,
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

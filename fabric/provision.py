@@ -7,21 +7,33 @@ somebody has changed since what the run had changed.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from fabric.batches import Batches
 from fabric.collect import States, read_states
 from fabric.compare import differences
-from fabric.devices.base import Change
-from fabric.errors import AccessError, DeviceError, InputError
+from fabric.devices.base import ReadError
+from fabric.devices.registry import expected_qos, module_of, target_of
+from fabric.errors import AccessError, DeviceError, InputError, ToolError
 from fabric.events import Event, OnEvent
 from fabric.hostssh import close_hosts
 from fabric.outcome import Outcome
-from fabric.plan import DevicePlan, Plan, change_device, mismatches, undo
+from fabric.plan import (
+    DevicePlan,
+    Plan,
+    change_device,
+    mismatches,
+    order_back,
+    remains_of,
+    same_work,
+)
 from fabric.planfile import read_plan, write_plan
-from fabric.qos import canonical_sha256
+from fabric.runlock import run_lock
 from fabric.runs import RunKind, RunResult, load_result, new_id, run_folder, save_result
 from fabric.site import Site
 from fabric.stop import StopSwitch
@@ -32,25 +44,71 @@ PARALLEL = 32
 _QUOTED = 4
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run that holds the site's lock, and what it is to do besides its plan."""
+
+    id: str
+    site: Site
+    kind: RunKind
+    of: str
+    lock: Path
+    parallel: int
+    on_event: OnEvent | None
+
+
+@contextlib.contextmanager
+def _alone(
+    site: Site, kind: RunKind, of: str, parallel: int, on_event: OnEvent | None
+) -> Iterator[_Run]:
+    run_id = new_id()
+    with run_lock(site.state_dir, run_id) as lock:
+        yield _Run(run_id, site, kind, of, lock, parallel, on_event)
+
+
 def provision(
-    site: Site, plan: Plan, on_event: OnEvent | None = None, *, parallel: int = PARALLEL
+    site: Site,
+    plan: Plan,
+    on_event: OnEvent | None = None,
+    *,
+    only: Collection[str] | None = None,
+    check: bool = False,
+    parallel: int = PARALLEL,
 ) -> RunResult:
     """Bring every device of the plan to what it intends, and verify by reading back.
 
-    InputError, with nothing touched, where the plan is of another site or file,
-    where a device has changed since, or where the plan is not what would be
-    planned now from the same state. Afterwards every device has its Outcome;
-    ``RunResult.error`` is what to end with.
+    ``only`` leaves all others alone, and out of the result; ``check`` changes nothing and says what
+    would be changed. InputError, with nothing touched, where the plan is of
+    another site or file, where a device has changed since, or where the plan is
+    not what would be planned now from the same state; AccessError where another
+    run is at work. Afterwards every device has its Outcome; ``RunResult.error``
+    is what to end with.
     """
     _refuse_foreign(site, plan)
-    states = _read(site, tuple(plan.devices), on_event)
-    outcomes = {
-        name: Outcome("failed", f"not part of the plan, since it could not be read then: {why}")
-        for name, why in plan.unreadable.items()
-    }
-    outcomes |= _unreadable(states)
-    outcomes |= _standing(site, plan, states)
-    return _carry_out(site, plan, "provision", plan.id, outcomes, parallel, on_event)
+    chosen = plan if only is None else _limited(plan, only)
+    with _alone(site, "check" if check else "provision", plan.id, parallel, on_event) as run:
+        states = _read(run, tuple(chosen.devices))
+        outcomes = {
+            name: Outcome("failed", f"not part of the plan, since it could not be read then: {why}")
+            for name, why in chosen.unreadable.items()
+        }
+        outcomes |= _unreadable(states)
+        outcomes |= _standing(site, chosen, states)
+        return _carry_out(run, chosen, outcomes)
+
+
+def _limited(plan: Plan, only: Collection[str]) -> Plan:
+    known = {*plan.devices, *plan.unreadable}
+    if strange := [name for name in only if name not in known]:
+        raise InputError(
+            f"plan {plan.id} says nothing of {', '.join(strange)}",
+            advice="`paisoar plan` without --device plans for all.",
+        )
+    return dataclasses.replace(
+        plan,
+        devices={name: order for name, order in plan.devices.items() if name in only},
+        unreadable={name: why for name, why in plan.unreadable.items() if name in only},
+    )
 
 
 def rollback(
@@ -58,14 +116,12 @@ def rollback(
 ) -> RunResult:
     """Put back what a run changed, as a run of its own.
 
-    Devices that already do what they did before stay as they are. InputError,
-    with nothing touched, where a device's settings have changed since the run.
+    Devices that already do what they did before stay as they are. On a device
+    whose change broke off, what is there of it is taken away. InputError, with
+    nothing touched, where a device's settings have changed since the run.
     """
-    result = load_result(site, run_id)
-    plan = read_plan(run_folder(site, run_id) / "plan.json")
-    if site.name not in (plan.site, result.site) or plan.site != result.site:
-        raise InputError(f"run {run_id} is of site {plan.site!r}, this is {site.name!r}")
-    changed = tuple(name for name in plan.changed if _may_have_changed(result, name))
+    result, plan = load_run(site, run_id)
+    changed = changed_by(result, plan)
     missing = [name for name in changed if name not in site.devices]
     if missing:
         raise InputError(
@@ -73,40 +129,65 @@ def rollback(
             file=site.path,
             key="devices",
         )
-    states = _read(site, changed, on_event)
-    outcomes = _unreadable(states)
-    orders: dict[str, DevicePlan] = {}
-    refusals: list[str] = []
-    for name, now in states.states.items():
-        done = plan.devices[name]
-        if not mismatches(now, done.before):
-            outcomes[name] = Outcome("unchanged", "as it was before the run")
-            continue
-        known = result.devices.get(name)
-        if known is not None and known.state == "done":
-            refusals += _changed_since(site, done, states, name)
-        orders[name] = DevicePlan(
-            target=done.target,
-            kind=done.kind,
-            before=now,
-            intended=done.before,
-            change=undo(done.change),
-            read_sha256=canonical_sha256((now,)),
+    with _alone(site, "rollback", run_id, parallel, on_event) as run:
+        states = _read(run, changed)
+        outcomes = _unreadable(states)
+        orders: dict[str, DevicePlan] = {}
+        refusals: list[str] = []
+        for name, now in states.states.items():
+            done = plan.devices[name]
+            known = result.devices.get(name)
+            broke_off = known is None or known.state != "done"
+            try:
+                as_before = not remains_of(module_of(site, name), done, now, states.outputs[name])
+            except ReadError as error:
+                outcomes[name] = Outcome("failed", f"nothing was sent: {error}")
+                continue
+            # A switch whose change broke off may still hold a checkpoint, or lines to come.
+            if as_before and not (broke_off and done.kind == "switch"):
+                outcomes[name] = Outcome("unchanged", "as it was before the run")
+                continue
+            if not (broke_off or as_before):
+                refusals += _changed_since(site, done, states, name)
+            orders[name] = order_back(done, now, broke_off=broke_off)
+        if refusals:
+            raise InputError(
+                f"run {run_id} cannot be taken back, since its changes are no longer as it left "
+                f"them: {'; '.join(refusals)}",
+                advice="Nothing was touched. `paisoar plan` shows the way from here to the intent.",
+            )
+        back = Plan(
+            id=run.id,
+            site=site.name,
+            site_sha256=site.sha256,
+            created_at=_now(),
+            devices=orders,
         )
-    if refusals:
+        return _carry_out(run, back, outcomes)
+
+
+def load_run(site: Site, run_id: str) -> tuple[RunResult, Plan]:
+    """A run that can be taken back, and the plan that it carried out.
+
+    InputError where it is of another site, changed nothing, or is itself a way back.
+    """
+    result = load_result(site, run_id)
+    if result.kind == "rollback":
         raise InputError(
-            f"run {run_id} cannot be taken back, since its changes are no longer as it left "
-            f"them: {'; '.join(refusals)}",
-            advice="Nothing was touched. `paisoar plan` shows the way from here to the intent.",
+            f"run {run_id} took back run {result.of}; it cannot be taken back itself",
+            advice="`paisoar plan`, then `paisoar provision`, go forward again.",
         )
-    back = Plan(
-        id=new_id(),
-        site=site.name,
-        site_sha256=site.sha256,
-        created_at=_now(),
-        devices=orders,
-    )
-    return _carry_out(site, back, "rollback", run_id, outcomes, parallel, on_event)
+    if result.kind == "check":
+        raise InputError(f"run {run_id} was a check: it changed nothing")
+    plan = read_plan(run_folder(site, run_id) / "plan.json")
+    if not site.name == plan.site == result.site:
+        raise InputError(f"run {run_id} is of site {plan.site!r}, this is {site.name!r}")
+    return result, plan
+
+
+def changed_by(result: RunResult, plan: Plan) -> tuple[str, ...]:
+    """Devices that this run of this plan changed, or may have."""
+    return tuple(name for name in plan.changed if _may_have_changed(result, name))
 
 
 def _refuse_foreign(site: Site, plan: Plan) -> None:
@@ -127,8 +208,12 @@ def _standing(site: Site, plan: Plan, states: States) -> dict[str, Outcome]:
     foreign: list[str] = []
     for name, now in states.states.items():
         order = plan.devices[name]
+        intended = expected_qos(site, name)
+        if (order.target, order.intended) != (target_of(site, name), intended):
+            foreign.append(name)
+            continue
         try:
-            fresh = change_device(site, order.target, now, states.outputs[name], order.intended)
+            fresh = change_device(site, order.target, now, states.outputs[name], intended)
         except DeviceError as error:
             outcomes[name] = Outcome("failed", f"nothing was sent: {error.message}")
             continue
@@ -137,7 +222,7 @@ def _standing(site: Site, plan: Plan, states: States) -> dict[str, Outcome]:
         elif fresh.read_sha256 != order.read_sha256:
             found = differences(order.before, now) or ["it shows another state"]
             stale.append(f"{name}: {'; '.join(found[:_QUOTED])}")
-        elif not _same_work(fresh.change, order.change):
+        elif not same_work(fresh.change, order.change):
             foreign.append(name)
     if stale:
         raise InputError(
@@ -150,10 +235,6 @@ def _standing(site: Site, plan: Plan, states: States) -> dict[str, Outcome]:
             advice="Nothing was touched. Make a new plan with `paisoar plan`.",
         )
     return outcomes
-
-
-def _same_work(one: Change, other: Change) -> bool:
-    return dataclasses.replace(one, diff="") == dataclasses.replace(other, diff="")
 
 
 def _may_have_changed(result: RunResult, name: str) -> bool:
@@ -178,14 +259,14 @@ def _changed_since(site: Site, done: DevicePlan, states: States, name: str) -> l
     return [f"{name}: {'; '.join(found[:_QUOTED]) or 'its configuration'}"]
 
 
-def _read(site: Site, devices: tuple[str, ...], on_event: OnEvent | None) -> States:
+def _read(run: _Run, devices: tuple[str, ...]) -> States:
     step = "read again"
 
     def done(name: str) -> None:
-        if on_event is not None:
-            on_event(Event(name, step, "ok"))
+        if run.on_event is not None:
+            run.on_event(Event(name, step, "ok"))
 
-    return read_states(site, devices, done)
+    return read_states(run.site, devices, done)
 
 
 def _unreadable(states: States) -> dict[str, Outcome]:
@@ -195,34 +276,39 @@ def _unreadable(states: States) -> dict[str, Outcome]:
     }
 
 
-def _carry_out(
-    site: Site,
-    plan: Plan,
-    kind: RunKind,
-    of: str,
-    outcomes: Mapping[str, Outcome],
-    parallel: int,
-    on_event: OnEvent | None,
-) -> RunResult:
-    run_id = new_id()
-    folder = run_folder(site, run_id)
-    folder.mkdir(parents=True, mode=0o700)
-    write_plan(folder / "plan.json", plan)
-    result = RunResult(run_id, kind, site.name, of, _now(), "", dict(outcomes))
-    save_result(site, result)
+def _carry_out(run: _Run, plan: Plan, outcomes: Mapping[str, Outcome]) -> RunResult:
+    folder = run_folder(run.site, run.id)
+    result = RunResult(run.id, run.kind, run.site.name, run.of, _now(), "", dict(outcomes))
+    try:
+        folder.mkdir(parents=True, mode=0o700)
+        write_plan(folder / "plan.json", plan)
+        save_result(run.site, result)
+    except OSError as error:
+        raise ToolError(
+            f"the record of a run cannot be kept in {folder}: {error.strerror}. "
+            "Nothing was touched."
+        ) from error
     todo = tuple(name for name in plan.changed if name not in outcomes)
     # Ansible forks: sessions of this process would only be in the way.
     close_hosts()
     close_switches()
     with StopSwitch() as stop:
         batches = Batches(
-            site, folder, f"{kind}.yml", parallel=parallel, stop=stop, on_event=on_event
+            run.site,
+            folder,
+            "rollback.yml" if run.kind == "rollback" else "provision.yml",
+            check=run.kind == "check",
+            broken_run=run.of if run.kind == "rollback" else "",
+            lock=run.lock,
+            parallel=run.parallel,
+            stop=stop,
+            on_event=run.on_event,
         )
         try:
             if todo:
                 batches.run(todo)
         finally:
-            found = _with_leftovers(site, plan, batches.outcomes)
+            found = _with_leftovers(run.site, plan, batches.outcomes)
             unchanged = {name: Outcome("unchanged") for name in plan.devices}
             # Whatever ends the run early: what was to change and has no outcome is as it was.
             untouched = {
@@ -232,11 +318,21 @@ def _carry_out(
             result = dataclasses.replace(
                 result,
                 ended_at=_now(),
-                devices={name: devices[name] for name in site.devices if name in devices},
+                devices={name: devices[name] for name in run.site.devices if name in devices},
                 interrupted=stop.stopping,
                 stopped=batches.stopped or ("interrupted" if stop.stopping else ""),
             )
-            save_result(site, result)
+            result = _kept(run.site, result)
+    return result
+
+
+def _kept(site: Site, result: RunResult) -> RunResult:
+    """The result, saved; where that fails it says so, since nothing else will."""
+    try:
+        save_result(site, result)
+    except OSError as error:
+        why = f"the run's result could not be kept: {error.strerror}"
+        return dataclasses.replace(result, unkept=why)
     return result
 
 
@@ -251,19 +347,27 @@ def _with_leftovers(site: Site, plan: Plan, outcomes: Mapping[str, Outcome]) -> 
     except AccessError:
         return found
     for name in unknown:
-        order, now = plan.devices[name], states.states.get(name)
-        if now is None:
-            left = "it cannot be reached now and may hold a part of the change"
-        elif not mismatches(now, order.before):
-            left = "nothing of the change is on it"
-        elif not mismatches(now, order.intended):
-            left = "the whole change is on it"
-        else:
-            wrong = mismatches(now, order.intended)
-            left = f"a part of the change is on it; missing: {'; '.join(wrong[:_QUOTED])}"
+        left = _left(site, plan.devices[name], states)
         detail = f"{outcomes[name].detail}. Left: {left}."
         found[name] = dataclasses.replace(outcomes[name], detail=detail)
     return found
+
+
+def _left(site: Site, order: DevicePlan, states: States) -> str:
+    name = order.device
+    now = states.states.get(name)
+    if now is None:
+        return "it cannot be reached now and may hold a part of the change"
+    missing = mismatches(now, order.intended)
+    if not missing:
+        return "the whole change is on it"
+    try:
+        remains = remains_of(module_of(site, name), order, now, states.outputs[name])
+    except ReadError as error:
+        return f"it cannot be said, since {error}"
+    if not remains:
+        return "nothing of the change is on it"
+    return f"a part of the change is on it; missing: {'; '.join(missing[:_QUOTED])}"
 
 
 def _now() -> str:

@@ -1,6 +1,6 @@
 """Running our playbooks: ansible-runner, its events, and nothing left behind.
 
-Secrets reach Ansible through its environment only (``fabric.askenv``); every
+Secrets reach Ansible through its environment only (``fabric.playstart``); every
 other file that a run writes lies in the folder that the caller names.
 """
 
@@ -23,8 +23,8 @@ from typing import Any
 import psutil
 from ansible_runner import Runner, RunnerConfig
 
-from fabric.askenv import PROMPT
 from fabric.errors import ToolError
+from fabric.playstart import PROMPT
 from fabric.stop import StopSwitch
 
 AnsibleEvent = Mapping[str, Any]
@@ -80,17 +80,20 @@ def run_playbook(
     ident: str,
     extra_vars: Mapping[str, object],
     limit: tuple[str, ...] = (),
+    check: bool = False,
     forks: int = 16,
     secrets: Mapping[str, str] | None = None,
     stop: StopSwitch | None = None,
     stop_file: Path | None = None,
+    lock: Path | None = None,
     on_event: Callable[[AnsibleEvent], None] | None = None,
 ) -> PlaybookRun:
     """Run ``playbooks/NAME`` to its end; ``on_event`` is called in this thread.
 
     ``folder`` gets the artifacts, under ``artifacts/IDENT``. ``secrets`` are
     environment variables of the playbook. ``stop.stopping`` makes ``stop_file``
-    appear, ``stop.cut_off`` kills the playbook. ToolError where ansible-playbook
+    appear, ``stop.cut_off`` kills the playbook, which holds ``lock`` until then
+    (``fabric.runlock``). ToolError where ansible-playbook
     is missing.
     """
     program = Path(sys.executable).parent / "ansible-playbook"
@@ -103,9 +106,11 @@ def run_playbook(
     try:
         config = _config(name, folder, inventory, scratch, ident, extra_vars, limit, forks, secrets)
         config.command[0] = str(program)
-        if secrets:
-            ask = [sys.executable, "-m", "fabric.askenv", ",".join(secrets)]
-            config.command = [*ask, *config.command]
+        config.command += ["--check"] if check else []
+        start = [sys.executable, "-m", "fabric.playstart", "--parent", str(os.getpid())]
+        start += ["--lock", str(lock)] if lock is not None else []
+        start += ["--ask", ",".join(secrets)] if secrets else []
+        config.command = [*start, *config.command]
         return _run(config, stop, stop_file, on_event)
     finally:
         _end_shared_connections(scratch)
@@ -143,6 +148,8 @@ def _config(
             "ANSIBLE_HOME": str(scratch / "home"),
             "ANSIBLE_LOCAL_TEMP": str(scratch / "tmp"),
             "ANSIBLE_SSH_CONTROL_PATH_DIR": str(scratch / "cp"),
+            # Ansible runs in no other locale, and glibc always has this one.
+            "LC_ALL": "C.UTF-8",
         },
     )
     config.prepare()

@@ -13,9 +13,16 @@ import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
-from fabric.errors import AccessError, DeviceError, DevicesError, InputError, PaisoarError
+from fabric.errors import (
+    AccessError,
+    DeviceError,
+    DevicesError,
+    InputError,
+    PaisoarError,
+    ToolError,
+)
 from fabric.outcome import Outcome, outcome_from_json
 from fabric.planfile import write_private
 from fabric.site import Site
@@ -23,16 +30,17 @@ from fabric.site import Site
 SCHEMA = "paisoar/run/v1"
 _ID = re.compile(r"\d{8}-\d{4}-[0-9a-f]{4}")
 
-RunKind = Literal["provision", "rollback"]
+RunKind = Literal["provision", "rollback", "check"]
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
     """How a run ended, device by device.
 
-    ``of`` is the plan that a provisioning run carried out, or the run that a
-    roll-back took back. ``stopped`` says why not every device had its turn;
-    ``ended_at`` is empty for a run that never came to its end.
+    ``of`` is the plan that a provisioning run carried out or checked, or the run
+    that a roll-back took back. ``stopped`` says why not every device had its turn;
+    ``ended_at`` is empty for a run that never came to its end. ``unkept`` says why
+    the result is not on the disk.
     """
 
     run_id: str
@@ -44,6 +52,7 @@ class RunResult:
     devices: dict[str, Outcome]
     interrupted: bool = False
     stopped: str = ""
+    unkept: str = ""
 
     @property
     def failed(self) -> dict[str, Outcome]:
@@ -61,15 +70,17 @@ class RunResult:
 
     @property
     def error(self) -> PaisoarError | None:
-        """What a command ends with (exit 3); None where every device is as it should be."""
-        doing = "provision" if self.kind == "provision" else "roll back"
+        """What a command ends with; None where every device is as it should be, or was checked."""
+        doing = "roll back" if self.kind == "rollback" else self.kind
         if self.failed:
             return DevicesError(
                 doing,
                 {name: DeviceError(name, doing, str(out)) for name, out in self.failed.items()},
             )
-        if not self.good:
+        if not self.good and (self.stopped or self.kind != "check"):
             return AccessError(f"{doing}: {self.stopped or 'not every device had its turn'}")
+        if self.unkept:
+            return ToolError(f"{doing}: {self.unkept}")
         return None
 
     def to_json(self) -> dict[str, Any]:
@@ -110,7 +121,7 @@ def load_result(site: Site, run_id: str) -> RunResult:
     except (OSError, ValueError) as error:
         raise InputError(f"cannot be read: {error}", file=path) from error
     try:
-        if data["schema"] != SCHEMA or data["kind"] not in ("provision", "rollback"):
+        if data["schema"] != SCHEMA or data["kind"] not in get_args(RunKind):
             raise ValueError(f"schema {data['schema']!r}, kind {data['kind']!r}")
         return RunResult(
             run_id=str(data["run_id"]),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fabric.access import Access
@@ -15,7 +15,7 @@ from fabric.compare import differences
 from fabric.devices.base import DeviceModule, ReadError, SafetyNet
 from fabric.errors import DeviceError, RejectedError, UnreachableError
 from fabric.outcome import Outcome
-from fabric.plan import DevicePlan, mismatches
+from fabric.plan import DevicePlan, mismatches, order_taken_back, remains_of
 from fabric.qos import DeviceQos, canonical_sha256
 from fabric.switchssh import EXEC_TIMEOUT_S, RefusedLineError, SwitchSession, switch_session
 
@@ -30,21 +30,46 @@ class _Switch:
     access: Access
     module: DeviceModule
     net: SafetyNet
+    # That of the run which broke off and is taken back, where this is one.
+    net_of_broken: SafetyNet | None
 
     @property
     def name(self) -> str:
         return self.plan.device
 
     def read(self, session: SwitchSession) -> DeviceQos:
+        return self._parsed(self._outputs(session))
+
+    def wrong(self, session: SwitchSession) -> list[str]:
+        """Where the switch is not as it should be after its change."""
+        plan, outputs = self.plan, self._outputs(session)
+        now = self._parsed(outputs)
+        if plan.half_of is None:
+            return mismatches(now, plan.intended)
+        try:
+            return remains_of(self.module, order_taken_back(plan), now, outputs)
+        except ReadError as error:
+            raise DeviceError(self.name, "understand what it printed", str(error)) from error
+
+    def _outputs(self, session: SwitchSession) -> dict[str, str]:
         outputs = {}
         for command in self.module.read_commands(self.plan.target):
             answer = session.show(command)
             if not self.module.is_error(answer):
                 outputs[command] = answer
+        return outputs
+
+    def _parsed(self, outputs: Mapping[str, str]) -> DeviceQos:
         try:
             return self.module.read(self.plan.target, outputs)
         except ReadError as error:
             raise DeviceError(self.name, "understand what it printed", str(error)) from error
+
+    def execute_if_taken(self, session: SwitchSession, commands: Sequence[str]) -> None:
+        """Each of these commands; one that is refused had nothing to do."""
+        for command in commands:
+            with contextlib.suppress(RejectedError):
+                self.execute(session, (command,))
 
     def execute(self, session: SwitchSession, commands: Sequence[str]) -> None:
         for command in commands:
@@ -54,26 +79,31 @@ class _Switch:
 
 
 def apply_to_switch(
-    plan: DevicePlan, access: Access, module: DeviceModule, run_id: str, *, check: bool = False
+    plan: DevicePlan,
+    access: Access,
+    module: DeviceModule,
+    run_id: str,
+    *,
+    broken_run: str = "",
+    check: bool = False,
 ) -> Outcome:
     """Bring one switch to what its plan intends, or leave it as it was.
 
-    ``check`` changes nothing and says what would be done. Every error of the
-    device ends in an Outcome: none is raised.
+    ``broken_run`` is the run whose change ``plan.half_of`` is half of. ``check``
+    changes nothing and says what would be done. Every error of the device ends
+    in an Outcome: none is raised.
     """
-    switch = _Switch(plan, access, module, module.safety_net(run_id))
+    net_of_broken = module.safety_net(broken_run) if plan.half_of is not None else None
+    switch = _Switch(plan, access, module, module.safety_net(run_id), net_of_broken)
     try:
         with switch_session(switch.name, access, module.netmiko_type, fresh=True) as session:
-            now = switch.read(session)
-            if canonical_sha256((now,)) != plan.read_sha256:
-                if not mismatches(now, plan.intended):
-                    return Outcome("unchanged")
-                changed = "; ".join(differences(plan.before, now)[:5])
-                return Outcome("failed", f"it has changed since it was planned: {changed}")
-            if plan.change.empty:
-                return Outcome("unchanged")
+            if net_of_broken is not None and not check:
+                switch.execute_if_taken(session, net_of_broken.abandon)
+            standing = _standing(switch, session)
+            if standing is not None:
+                return standing
             if check:
-                return Outcome("done", "would be changed")
+                return Outcome("would-change")
             switch.execute(session, switch.net.prepare)
             failure = _attempt(switch, session)
     except UnreachableError as error:
@@ -85,12 +115,36 @@ def apply_to_switch(
     return failure if isinstance(failure, Outcome) else _undo(switch, failure)
 
 
+def _standing(switch: _Switch, session: SwitchSession) -> Outcome | None:
+    """How it ends where nothing is to be sent: it is as it should be, or not as planned."""
+    plan = switch.plan
+    if switch.net_of_broken is not None:
+        # Its lines take away what is ours alone, whatever else is on the switch by now.
+        if switch.wrong(session):
+            return None
+        switch.execute_if_taken(session, switch.net_of_broken.release)
+        return Outcome("unchanged", "as it was before the run")
+    now = switch.read(session)
+    if canonical_sha256((now,)) == plan.read_sha256:
+        return Outcome("unchanged") if plan.change.empty else None
+    if not mismatches(now, plan.intended):
+        return Outcome("unchanged")
+    changed = "; ".join(differences(plan.before, now)[:5])
+    return Outcome("failed", f"it has changed since it was planned: {changed}")
+
+
 def _attempt(switch: _Switch, session: SwitchSession) -> DeviceError | Outcome | None:
     """Send, read back, save. What went wrong, or None."""
     plan = switch.plan
     try:
-        session.configure(plan.change.commands, switch.module.is_error, edit=switch.net.edit)
-        wrong = mismatches(switch.read(session), plan.intended)
+        session.configure(
+            plan.change.commands,
+            switch.module.is_error,
+            # Of half a change, half of the way back has nothing to remove.
+            insist=plan.half_of is None,
+            edit=switch.net.edit,
+        )
+        wrong = switch.wrong(session)
         if wrong:
             return DeviceError(switch.name, "read back what was configured", "; ".join(wrong[:5]))
     except DeviceError as error:
@@ -103,6 +157,9 @@ def _attempt(switch: _Switch, session: SwitchSession) -> DeviceError | Outcome |
             f"configured and verified, but not saved: a reboot takes it back: {error.message}",
             unreachable=isinstance(error, UnreachableError),
         )
+    with contextlib.suppress(UnreachableError):
+        for net in (switch.net, switch.net_of_broken):
+            switch.execute_if_taken(session, net.release if net else ())
     return None
 
 
@@ -120,6 +177,8 @@ def _undo(switch: _Switch, cause: DeviceError) -> Outcome:
                 switch.name, switch.access, switch.module.netmiko_type, fresh=True
             ) as session:
                 wrong = _put_back(switch, session)
+                if not wrong:
+                    switch.execute_if_taken(session, switch.net.release)
         except UnreachableError as error:
             left = error
             continue

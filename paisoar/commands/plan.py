@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -59,12 +60,9 @@ def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
     }
 
     def show(out: Console) -> None:
-        for name in made.changed:
-            out.print(f"[bold]{name}[/]")
-            for line in made.diff(name).splitlines():
-                out.print(Text("  " + line, style=_COLORS.get(line[:1], "")))
+        show_diffs(out, {name: made.diff(name) for name in made.changed})
         for name, why in made.unreadable.items():
-            out.print(f"not read: {name}: {why}", markup=False)
+            out.print(f"not read: {name}: {why}")
         if made.changed:
             out.print(
                 f"{len(made.changed)} of {len(made.devices)} devices would change. "
@@ -79,3 +77,11 @@ def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
             )
 
     return Answer(document, show, good=not made.unreadable, exit_code=3)
+
+
+def show_diffs(out: Console, diffs: Mapping[str, str]) -> None:
+    """Print what changes, device by device."""
+    for name, diff in diffs.items():
+        out.print(Text(name, style="bold"))
+        for line in diff.splitlines():
+            out.print(Text("  " + line, style=_COLORS.get(line[:1], "")))

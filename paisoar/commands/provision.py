@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,12 +14,16 @@ from rich.table import Table
 from fabric.access import check_twin_is_up
 from fabric.errors import InputError
 from fabric.site import load_site
+from paisoar.commands.audit import DeviceOption
+from paisoar.commands.plan import show_diffs
 from paisoar.console import DEFAULT_FILE, EXIT_INTERRUPTED, Answer, FileOption, JsonOption, Ui, run
 
 if TYPE_CHECKING:
-    from fabric.plan import Plan
     from fabric.runs import RunResult
 
+DiffOption = Annotated[
+    bool, typer.Option("--diff", help="Show first, line by line, what changes on each device.")
+]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before changing devices.")]
 
 
@@ -27,6 +32,11 @@ def provision(
         str, typer.Argument(metavar="[PLAN]", help="A saved plan's id; the newest if not given.")
     ] = "",
     file: FileOption = DEFAULT_FILE,
+    device: DeviceOption = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing; read, and say what would be changed.")
+    ] = False,
+    diff: DiffOption = False,
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -38,12 +48,17 @@ def provision(
     Asks first on a terminal. Without one, or with --json, the plan that you saved
     and read is the confirmation: name it, so that no newer one is applied.
     """
-    run(as_json, lambda ui: apply(ui, file, plan_id, ask=not (yes or as_json)))
+    ask = not (yes or as_json or check)
+    run(
+        as_json,
+        lambda ui: apply(ui, file, plan_id, device, ask=ask, check=check, diff=diff),
+    )
 
 
 def rollback(
     run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run to take back.")],
     file: FileOption = DEFAULT_FILE,
+    diff: DiffOption = False,
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -51,49 +66,64 @@ def rollback(
 
     Asks first on a terminal; without one, or with --json, it does not.
     """
-    run(as_json, lambda ui: _rollback(ui, file, run_id, ask=not (yes or as_json)))
+    run(as_json, lambda ui: _rollback(ui, file, run_id, ask=not (yes or as_json), diff=diff))
 
 
-def apply(ui: Ui, file: Path, plan_id: str = "", *, ask: bool = False) -> Answer:
+def apply(
+    ui: Ui,
+    file: Path,
+    plan_id: str = "",
+    names: list[str] | None = None,
+    *,
+    ask: bool = False,
+    check: bool = False,
+    diff: bool = False,
+) -> Answer:
     """Apply a saved plan; the answer says how it ended on every device."""
     from fabric.planfile import load_plan
     from fabric.provision import provision as carry_out
 
     site = load_site(file)
     plan = load_plan(site, plan_id)
+    only = None if names is None else site.select(names)
     check_twin_is_up(site)
+    changed = [name for name in plan.changed if only is None or name in only]
+    if diff:
+        show_diffs(ui.err, {name: plan.diff(name) for name in changed})
     if ask:
-        _confirm(ui, plan)
-    with ui.events(f"applying plan {plan.id}", len(plan.devices)) as on_event:
-        result = carry_out(site, plan, on_event)
-    return _answer(result)
+        _confirm(ui, f"Plan {plan.id} of {plan.created_at} changes", changed, "Apply it?")
+    with ui.events(f"applying plan {plan.id}", len(only or plan.devices)) as on_event:
+        result = carry_out(site, plan, on_event, only=only, check=check)
+    return _answer(result, file)
 
 
-def _rollback(ui: Ui, file: Path, run_id: str, *, ask: bool) -> Answer:
-    from fabric.planfile import read_plan
+def _rollback(ui: Ui, file: Path, run_id: str, *, ask: bool, diff: bool) -> Answer:
+    from fabric.plan import undo
+    from fabric.provision import changed_by, load_run
     from fabric.provision import rollback as take_back
-    from fabric.runs import load_result, run_folder
 
     site = load_site(file)
-    load_result(site, run_id)
-    plan = read_plan(run_folder(site, run_id) / "plan.json")
+    result, plan = load_run(site, run_id)
+    changed = changed_by(result, plan)
     check_twin_is_up(site)
+    if diff:
+        show_diffs(ui.err, {name: undo(plan.devices[name].change).diff for name in changed})
     if ask:
-        _confirm(ui, plan, "Take back")
-    with ui.events(f"taking back run {run_id}", len(plan.changed)) as on_event:
-        result = take_back(site, run_id, on_event)
-    return _answer(result)
+        _confirm(ui, f"Run {run_id} of {result.started_at} changed", changed, "Take it back?")
+    with ui.events(f"taking back run {run_id}", len(changed)) as on_event:
+        back = take_back(site, run_id, on_event)
+    return _answer(back, file)
 
 
-def _confirm(ui: Ui, plan: Plan, verb: str = "Apply") -> None:
-    if plan.empty or not sys.stdin.isatty():
+def _confirm(ui: Ui, what: str, changed: Sequence[str], question: str) -> None:
+    if not changed or not sys.stdin.isatty():
         return
-    ui.err.print(f"Plan {plan.id} of {plan.created_at} changes: {', '.join(plan.changed)}")
-    if not typer.confirm(f"{verb} it?", err=True):
+    ui.err.print(f"{what}: {', '.join(changed)}", markup=False)
+    if not typer.confirm(question, err=True):
         raise InputError("not confirmed; nothing was touched")
 
 
-def _answer(result: RunResult) -> Answer:
+def _answer(result: RunResult, file: Path) -> Answer:
     error = result.error
     document = result.to_json() | {"good": result.good}
 
@@ -109,9 +139,13 @@ def _answer(result: RunResult) -> Answer:
         words = ", ".join(f"{count} {state}" for state, count in counts.items())
         out.print(f"Run {result.run_id}: {words}. {result.stopped}".strip())
         if error is not None:
-            out.print(error.message, style="red", markup=False)
+            out.print(error.message, style="red")
+        elif counts.get("would-change"):
+            out.print(f"Nothing was sent. Next: paisoar provision {result.of} -f {file}")
+        elif counts.get("done") and result.kind == "provision":
+            out.print(f"Take it back with: paisoar rollback {result.run_id} -f {file}")
         elif counts.get("done"):
-            out.print(f"Take it back with: paisoar rollback {result.run_id}")
+            out.print(f"Go forward again with: paisoar plan -f {file}")
 
     exit_code = error.exit_code if error else 0
     if result.interrupted:

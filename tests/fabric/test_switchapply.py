@@ -57,7 +57,7 @@ def test_a_second_time_nothing_is_sent(net, order, monkeypatch):
 
 def test_check_mode_sends_nothing(net, order):
     before = net.running("leaf1")
-    assert str(_apply(net, order, check=True)) == "done: would be changed"
+    assert str(_apply(net, order, check=True)) == "would-change"
     assert net.running("leaf1") == before
 
 

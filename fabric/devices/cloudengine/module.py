@@ -129,6 +129,7 @@ class CloudEngineModule:
         """
         return SafetyNet(
             undo=("abort trial",),
+            abandon=("abort trial",),
             commit=("system-view", "commit", "return", "save force"),
             edit=Edit("system-view", ("commit trial 600",), ("clear configuration candidate",)),
             undo_edit=Edit("system-view", ("commit",), ("clear configuration candidate",)),

@@ -89,6 +89,7 @@ class EosModule:
         session = f"configure session {name}"
         return SafetyNet(
             undo=(f"{session} abort",),
+            abandon=(f"{session} abort",),
             commit=(f"{session} commit", "copy running-config startup-config"),
             edit=Edit(session, (f"commit timer {_CONFIRM_WITHIN}",), ("abort",)),
         )

@@ -85,6 +85,7 @@ class NvueModule:
             # What somebody else left pending would be applied with ours.
             prepare=("nv config detach",),
             undo=("nv config apply --confirm-no",),
+            abandon=("nv config apply --confirm-no", "nv config detach"),
             commit=("nv config apply --confirm-yes", "nv config save"),
             edit=Edit(
                 apply=(f"nv config apply --confirm {_CONFIRM} -y",), discard=("nv config detach",)

@@ -86,15 +86,16 @@ class NxosModule:
     def safety_net(self, run_id: str) -> SafetyNet:
         """A checkpoint, the (atomic) rollback to it, and saving.
 
-        A switch holds ten checkpoints: ours goes once the change is saved. After
-        an undo it stays, in case the undo itself failed. Source: Cisco, Nexus
+        A switch holds ten checkpoints: ours goes once the change is saved, or was
+        seen to be undone. Source: Cisco, Nexus
         9000 NX-OS System Management guide 10.5(x), "Configuring Rollback".
         """
         name = f"paisoar-{re.sub(r'[^A-Za-z0-9_-]', '-', run_id)}"[:_MAX_CHECKPOINT_NAME]
         return SafetyNet(
             prepare=(f"checkpoint {name}",),
             undo=(f"rollback running-config checkpoint {name}",),
-            commit=("copy running-config startup-config", f"no checkpoint {name}"),
+            commit=("copy running-config startup-config",),
+            release=(f"no checkpoint {name}",),
         )
 
     def is_error(self, answer: str) -> bool:

@@ -84,7 +84,7 @@ class SonicModule:
 
         ``config rollback`` goes through the generic updater, which refuses to
         touch WRED, watchdog and buffers on ASICs that it does not list; then the
-        change's own commands are the way back. The checkpoint stays after an undo,
+        change's own commands are the way back. The checkpoint stays where both failed,
         for ``sudo config reload /etc/sonic/checkpoints/NAME.cp.json``. Source:
         sonic-net/sonic-utilities doc/Command-Reference.md, "Configuration
         checkpoints and rollback"; generic_config_updater/generic_updater.py.
@@ -93,7 +93,8 @@ class SonicModule:
         return SafetyNet(
             prepare=(f"sudo config checkpoint {name}",),
             undo=(f"sudo config rollback {name}",),
-            commit=("sudo config save -y", f"sudo config delete-checkpoint {name}"),
+            commit=("sudo config save -y",),
+            release=(f"sudo config delete-checkpoint {name}",),
         )
 
     def is_error(self, answer: str) -> bool:

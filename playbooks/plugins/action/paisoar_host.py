@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from ansible.plugins.action import ActionBase
 
 from fabric.devices.base import FileChange
 from fabric.hostscript import CHANGED, apply_script, rollback_script
+from fabric.outcome import Outcome
 
 DOCUMENTATION = r"""
 ---
@@ -49,6 +51,10 @@ stderr:
   description: What failed, and what it said.
   returned: always
   type: str
+outcome:
+  description: That it would be changed (C(state)).
+  returned: in check mode, where there is something to do
+  type: dict
 """
 
 
@@ -74,7 +80,8 @@ class ActionModule(ActionBase):  # type: ignore[misc] # ansible has no types
         if not files and not commands:
             return result | {"changed": False, "stderr": ""}
         if self._task.check_mode:
-            return result | {"changed": True, "stderr": ""}
+            outcome = dataclasses.asdict(Outcome("would-change"))
+            return result | {"changed": True, "stderr": "", "outcome": outcome}
         script = rollback_script(files, commands) if back else apply_script(files, commands)
         answer = self._low_level_execute_command(
             "/bin/sh -s", in_data=script.encode(), sudoable=True

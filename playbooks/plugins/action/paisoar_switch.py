@@ -30,6 +30,10 @@ options:
     description: The run's ID, for the checkpoint's name.
     type: str
     required: true
+  broken_run:
+    description: The run that broke off, where the plan takes one back; its checkpoint goes then.
+    type: str
+    default: ''
   stop:
     description: A file; where it exists, the switch is left untouched.
     type: path
@@ -60,7 +64,7 @@ class ActionModule(ActionBase):  # type: ignore[misc] # ansible has no types
     TRANSFERS_FILES = False
     _supports_check_mode = True
     _supports_diff = True
-    _VALID_ARGS = frozenset({"plan", "run", "stop"})
+    _VALID_ARGS = frozenset({"plan", "run", "broken_run", "stop"})
 
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
@@ -77,17 +81,18 @@ class ActionModule(ActionBase):  # type: ignore[misc] # ansible has no types
                 str(args["plan"]),
                 str(args["run"]),
                 str(args.get("stop", "")),
+                broken_run=str(args.get("broken_run", "")),
                 check=self._task.check_mode,
             )
         except PaisoarError as error:
             return result | {"failed": True, "msg": str(error)}
         result |= {
-            "changed": outcome.state == "done",
+            "changed": outcome.state in ("done", "would-change"),
             "failed": outcome.state in ("failed", "rolled-back"),
             "outcome": dataclasses.asdict(outcome),
             "msg": str(outcome),
         }
-        if self._task.diff and outcome.state == "done":
+        if self._task.diff and outcome.state in ("done", "would-change"):
             diff = read_order(Path(str(args["plan"])), device).change.diff
             result["diff"] = {"prepared": diff + "\n"}
         return result
