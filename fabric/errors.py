@@ -2,6 +2,7 @@
 
 PaisoarError                 anything we raise on purpose; carries the exit code
 ├── InputError               exit 2: a file, key or option is wrong (file, line, key)
+│   └── InputFaultsError     several of them in one file, each an InputError
 ├── JudgedBadError           exit 1: what was asked about is not good enough
 │   └── GateRefusedError     the certificate gate does not open
 └── AccessError              exit 3: something did not answer, or answered wrongly
@@ -19,7 +20,7 @@ apart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 
@@ -41,9 +42,11 @@ class InputError(PaisoarError):
     """A file or option that we cannot accept, located as exactly as we can.
 
     ``line`` counts from 1; ``key`` is the dotted path of the offending key.
+    ``faults`` are all that is wrong: this one alone, unless there are several.
     """
 
     exit_code = 2
+    faults: tuple[InputError, ...]
 
     def __init__(
         self,
@@ -61,6 +64,27 @@ class InputError(PaisoarError):
         self.line = line
         self.key = key
         self.reason = message
+        self.faults = (self,)
+
+
+class InputFaultsError(InputError):
+    """Several faults of one file, ordered by line; located at the first of them."""
+
+    def __init__(self, faults: Sequence[InputError]) -> None:
+        first = faults[0]
+        super().__init__(
+            first.reason, file=first.file, line=first.line, key=first.key, advice=first.advice
+        )
+        self.message = "\n".join((f"{len(faults)} mistakes", *(f"  {f.message}" for f in faults)))
+        self.args = (self.message,)
+        self.faults = tuple(faults)
+
+
+def all_of(faults: Sequence[InputError]) -> InputError:
+    """The one fault, or all of them ordered by line as one error."""
+    if len(faults) == 1:
+        return faults[0]
+    return InputFaultsError(sorted(faults, key=lambda fault: fault.line or 0))
 
 
 class JudgedBadError(PaisoarError):

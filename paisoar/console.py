@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
-from fabric.errors import GateRefusedError, PaisoarError
+from fabric.errors import GateRefusedError, InputError, PaisoarError
 from fabric.events import Event
 
 FileOption = Annotated[
@@ -27,6 +29,22 @@ DEFAULT_FILE = Path("fabric.yaml")
 
 EXIT_INTERRUPTED = 130
 EXIT_FAULT = 70
+
+# What the system refuses because of the file or folder that was named, or of the disk it is on.
+_REFUSALS = frozenset(
+    (
+        errno.EACCES,
+        errno.EDQUOT,
+        errno.EISDIR,
+        errno.ELOOP,
+        errno.ENAMETOOLONG,
+        errno.ENOENT,
+        errno.ENOSPC,
+        errno.ENOTDIR,
+        errno.EPERM,
+        errno.EROFS,
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -53,10 +71,10 @@ class Ui:
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
-        self.err = Console(stderr=True, highlight=False)
+        self.err = console(stderr=True)
         self._quiet = as_json or not self.err.is_terminal
 
-    def say(self, text: str) -> None:
+    def say(self, text: str | Text) -> None:
         """One line about what happens now; nothing where progress is quiet."""
         if not self._quiet:
             self.err.print(text, style="dim")
@@ -101,13 +119,33 @@ class Ui:
 
 def _bar(console: Console) -> Progress:
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=30),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[word]}", style="dim"),
+        TextColumn("{task.fields[word]}", style="dim", markup=False),
         console=console,
         transient=True,
+    )
+
+
+def console(
+    *, stderr: bool = False, file: TextIO | None = None, width: int | None = None
+) -> Console:
+    """A console on stdout, stderr or this file; lines are wrapped for a terminal only.
+
+    What it prints is text as it stands: brackets and colons of names, paths and device
+    outputs are no markup. Styles are given beside the text.
+    """
+    terminal = file is None and (sys.stderr if stderr else sys.stdout).isatty()
+    return Console(
+        stderr=stderr,
+        file=file,
+        width=width,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        soft_wrap=not terminal,
     )
 
 
@@ -120,47 +158,92 @@ def run(as_json: bool, work: Callable[[Ui], Answer]) -> None:
     ui = Ui(as_json=as_json)
     try:
         answer = work(ui)
+        text = _shown(answer, as_json=as_json)
     except PaisoarError as error:
-        _report(ui, error)
-        raise typer.Exit(error.exit_code) from error
-    except KeyboardInterrupt as error:
-        _report(ui, PaisoarError("interrupted", advice="Nothing was left running."))
-        raise typer.Exit(EXIT_INTERRUPTED) from error
+        raise _ended(ui, error) from error
+    except (KeyboardInterrupt, typer.Abort) as error:
+        stopped = PaisoarError("interrupted", advice="Nothing was left running.")
+        stopped.exit_code = EXIT_INTERRUPTED
+        raise _ended(ui, stopped) from error
+    except OSError as error:
+        if (refused := _refusal(error)) is None:
+            raise _ended(ui, _fault(ui, error)) from error
+        raise _ended(ui, refused) from error
     except Exception as error:
-        # A crash is no judgement: exit 1 would say that something was judged bad.
-        ui.err.print_exception()
-        bug = PaisoarError(
-            f"this is a fault in PAISoar: {type(error).__name__}: {error}",
-            advice="Please report it with the lines above.",
-        )
-        bug.exit_code = EXIT_FAULT
-        _report(ui, bug)
-        raise typer.Exit(EXIT_FAULT) from error
-    if as_json:
-        print_json(answer.document)
-    else:
-        answer.show(Console(highlight=False, soft_wrap=not sys.stdout.isatty()))
+        raise _ended(ui, _fault(ui, error)) from error
+    sys.stdout.write(text)
     if not answer.good:
         raise typer.Exit(answer.exit_code)
 
 
-def print_json(document: dict[str, Any]) -> None:
-    """One JSON document on stdout."""
-    sys.stdout.write(json.dumps(document, indent=2, default=str) + "\n")
+def _shown(answer: Answer, *, as_json: bool) -> str:
+    """All that goes to stdout, made before any of it is written."""
+    if as_json:
+        return json_text(answer.document)
+    out = console()
+    with out.capture() as capture:
+        answer.show(out)
+    return capture.get()
 
 
-def _report(ui: Ui, error: PaisoarError) -> None:
-    if ui.as_json:
-        facts = {
-            "kind": type(error).__name__,
-            "message": error.args[0],
-            "advice": error.advice,
-            "exit_code": error.exit_code,
-        }
-        if isinstance(error, GateRefusedError):
-            facts["reason"] = error.reason
-        print_json({"error": facts})
-    ui.err.print("[bold red]error[/]: ", end="")
-    ui.err.print(error.args[0], markup=False)
+def _refusal(error: OSError) -> PaisoarError | None:
+    """What the system refused, where it names a file or the disk is full; else None."""
+    if error.errno not in _REFUSALS or (not error.filename and error.errno != errno.ENOSPC):
+        return None
+    return InputError(
+        error.strerror or str(error),
+        file=str(error.filename) if error.filename else None,
+        advice="Look at the permissions of the file and its folder, and at the room on the disk.",
+    )
+
+
+def _fault(ui: Ui, error: Exception) -> PaisoarError:
+    # A crash is no judgement: exit 1 would say that something was judged bad.
+    ui.err.print_exception()
+    bug = PaisoarError(
+        f"this is a fault in PAISoar: {type(error).__name__}: {error}",
+        advice="Please report it with the lines above.",
+    )
+    bug.exit_code = EXIT_FAULT
+    return bug
+
+
+def _ended(ui: Ui, error: PaisoarError) -> typer.Exit:
+    report_error(error, as_json=ui.as_json, err=ui.err)
+    return typer.Exit(error.exit_code)
+
+
+def json_text(document: dict[str, Any]) -> str:
+    """One JSON document, as it goes to stdout."""
+    return json.dumps(document, indent=2, default=str) + "\n"
+
+
+def report_error(error: PaisoarError, *, as_json: bool, err: Console) -> None:
+    """Say an error on stderr; with ``as_json`` also as the one document on stdout."""
+    if as_json:
+        sys.stdout.write(json_text({"error": _facts(error)}))
+    err.print(Text.assemble(("error", "bold red"), ": ", error.message))
     if error.advice:
-        ui.err.print(error.advice, markup=False, style="cyan")
+        err.print(error.advice, style="cyan")
+
+
+def _facts(error: PaisoarError) -> dict[str, Any]:
+    facts = {
+        "kind": type(error).__name__,
+        "message": error.message,
+        "advice": error.advice,
+        "exit_code": error.exit_code,
+    }
+    if isinstance(error, GateRefusedError):
+        facts["reason"] = error.reason
+    if isinstance(error, InputError):
+        facts["faults"] = [
+            {
+                "file": None if fault.file is None else str(fault.file),
+                "line": fault.line,
+                "key": fault.key,
+                "message": fault.reason,
+            }
+            for fault in error.faults
+        ]
+    return facts

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rich.text import Text
+
 from fabric.audit.record import load_audit
 from fabric.errors import GateRefusedError, JudgedBadError
 from fabric.site import Site, load_site
@@ -82,7 +84,7 @@ class Demo:
         folder: Path,
         site_yaml: str,
         break_kind: str | None,
-        tell: Callable[[str], None],
+        tell: Callable[[Text], None],
     ) -> None:
         self.ui = ui
         self.file = folder / "fabric.yaml"
@@ -112,15 +114,15 @@ class Demo:
         return self.outcome
 
     def _step(self, name: str, work: Callable[[], tuple[bool, str]]) -> None:
-        self.tell(f"[bold]{name}[/]: {EXPLAINED[name]}")
+        self.tell(Text.assemble((name, "bold"), f": {EXPLAINED[name]}"))
         begun = time.monotonic()
         good, words = work()
         seconds = round(time.monotonic() - begun, 2)
         self.outcome.steps.append(
             {"name": name, "seconds": seconds, "verdict": "good" if good else "bad"}
         )
-        color = "green" if good else "red"
-        self.tell(f"  [{color}]{'good' if good else 'bad'}[/] {words} [dim]({seconds:.1f} s)[/]")
+        verdict = ("good", "green") if good else ("bad", "red")
+        self.tell(Text.assemble("  ", verdict, f" {words} ", (f"({seconds:.1f} s)", "dim")))
 
     @property
     def site(self) -> Site:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from fabric.audit import AuditReport, Finding
@@ -19,7 +18,7 @@ from fabric.audit import audit as run_audit
 from fabric.audit.rule import FIX
 from fabric.errors import InputError, PaisoarError
 from fabric.site import Site, load_site
-from paisoar.console import DEFAULT_FILE, Answer, JsonOption, Ui, run
+from paisoar.console import DEFAULT_FILE, Answer, JsonOption, Ui, console, run
 
 if TYPE_CHECKING:
     from fabric.counters import CounterSnapshot
@@ -186,14 +185,14 @@ def _offline(
 
 def _show_saved(out: Console, report: AuditReport, saved: SavedFabric) -> None:
     for value in saved.inferred:
-        out.print(f"{'assumed' if value.assumed else 'inferred'}: {value}", markup=False)
+        out.print(f"{'assumed' if value.assumed else 'inferred'}: {value}")
     for title, lines in (
         ("assumed", saved.assumed),
         ("note", saved.notes),
         ("not known", saved.unknown_files),
     ):
         for line in lines[:MAX_LINES]:
-            out.print(f"{title}: {line}", markup=False)
+            out.print(f"{title}: {line}")
         if len(lines) > MAX_LINES:
             out.print(f"{title}: and {len(lines) - MAX_LINES} more, see --json")
     show_report(out, report, {}, saved.failed)
@@ -220,20 +219,16 @@ def _formatted(answer: Answer, report: AuditReport, format_: str, out: Path | No
         text = texts[format_]()
         return Answer(
             answer.document,
-            lambda console: _write(console, text),
+            lambda console: console.out(text, end="", highlight=False),
             good=answer.good,
             exit_code=answer.exit_code,
         )
     return answer
 
 
-def _write(console: Console, text: str) -> None:
-    console.file.write(text)
-
-
 def _table_text(answer: Answer) -> str:
     text = io.StringIO()
-    answer.show(Console(highlight=False, width=160, file=text))
+    answer.show(console(file=text, width=160))
     return text.getvalue()
 
 
@@ -247,13 +242,13 @@ def show_report(
     if report.findings:
         table = Table("rule", "severity", "device", "port", "what is wrong", show_lines=True)
         for row in _rows(report):
-            table.add_row(*map(escape, row))
+            table.add_row(*row)
         out.print(table)
     for line in skip_lines(report):
-        out.print(line, markup=False)
+        out.print(line)
     answers = {name: error.message for name, error in failed.items()} | dict(unread or {})
     for name, message in answers.items():
-        out.print(f"not answered: {name}: {message}", markup=False)
+        out.print(f"not answered: {name}: {message}")
     out.print(
         f"{len(report.devices)} devices read, {len(report.findings)} findings, "
         f"{len(report.skipped)} skipped, {len(answers)} unreachable."

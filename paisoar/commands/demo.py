@@ -9,12 +9,13 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from fabric.errors import InputError
 from fabric.starter import starter_yaml
 from fabric.topology import ClosShape
 from paisoar.commands.init import NicOption, SwitchOsOption
-from paisoar.console import Answer, JsonOption, Ui, run
+from paisoar.console import Answer, JsonOption, Ui, console, run
 
 
 def demo(
@@ -70,9 +71,9 @@ def _demo(
     target = folder or Path(f"paisoar-demo-{datetime.now():%Y%m%d-%H%M%S}")
     if target.exists():
         raise InputError("exists already; a demo needs a fresh folder", file=target, key="--folder")
-    out = Console(highlight=False)
+    out = console()
 
-    def tell(text: str) -> None:
+    def tell(text: Text) -> None:
         if ui.as_json:
             ui.say(text)
         else:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from fabric.errors import InputError
 from paisoar.console import Answer, JsonOption, Ui, run
@@ -40,7 +41,7 @@ def _explain(_ui: Ui, name: str) -> Answer:
     facts = _facts(known[name])
 
     def show(out: Console) -> None:
-        out.print(f"[bold]{name}[/] ({facts['severity']})")
+        out.print(Text.assemble((name, "bold"), f" ({facts['severity']})"))
         for key, label in (
             ("what", "Holds"),
             ("cost", "Costs"),
@@ -49,10 +50,10 @@ def _explain(_ui: Ui, name: str) -> Answer:
             ("source", "Source"),
         ):
             if facts[key]:
-                out.print(f"[bold]{label}:[/] ", end="")
-                out.print(facts[key], markup=False)
+                out.print(Text.assemble((f"{label}:", "bold"), f" {facts[key]}"))
         if facts["checks"]:
-            out.print(f"[bold]Checks:[/] {', '.join(map(str, facts['checks']))} of docs/audit.md")
+            checks = ", ".join(map(str, facts["checks"]))
+            out.print(Text.assemble(("Checks:", "bold"), f" {checks} of docs/audit.md"))
 
     return Answer(facts, show)
 

@@ -172,9 +172,9 @@ def _bring_in(
             ("wiring", wiring),
         ):
             for line in lines:
-                out.print(f"{title}: {line}", markup=False)
+                out.print(f"{title}: {line}")
         for line in faults:
-            out.print(line, markup=False)
+            out.print(line)
         out.print(
             f"{file}: {document['hosts']} hosts, {switches} switches, {len(source.cables)} cables."
             + (" Complete it, then:" if faults else " Next:")

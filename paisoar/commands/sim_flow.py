@@ -146,4 +146,4 @@ def _show(out: Console, document: dict[str, Any]) -> None:
         f"{document['wall_s']:.2f} s, {document['peak_rss_bytes'] / 2**20:.0f} MiB"
     )
     for note in document["notes"]:
-        out.print(note, markup=False)
+        out.print(note)

@@ -220,4 +220,4 @@ def _show(out: Console, document: dict[str, Any]) -> None:
         f"({document['hops_per_s']:,.0f}/s)"
     )
     for note in document["notes"]:
-        out.print(note, markup=False)
+        out.print(note)

@@ -176,7 +176,7 @@ def _show(console: Console, document: dict[str, Any], out: Path | None) -> None:
     console.print(table)
     for row in rows:
         if "error" in row:
-            console.print(f"{row['scenario']}, seed {row['seed']}: {row['error']}", markup=False)
+            console.print(f"{row['scenario']}, seed {row['seed']}: {row['error']}")
     console.print("least: slowest flow; queue and msg (message time): 99th percentiles.")
     if out is not None:
         console.print(f"Table written to {out}.")
