@@ -8,6 +8,7 @@ format and whom the gate trusts.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,27 +26,17 @@ from validation.envelope import SealError, open_sealed
 from validation.fingerprint import Fingerprint, device_sha256
 from validation.keys import signer, trusted_dir, trusted_keys
 from validation.predicate import CERTIFICATE_ID, PAYLOAD_TYPE, Predicate, parse_statement
+from validation.refusal import ADVICE_RENEW, refused
 from validation.revocation import Revocation, RevocationError, RevocationList
 from validation.states import sha256, states_from_bytes
 from validation.times import Clock, from_text, to_text, utc_now
+from validation.validity import check
 
 SUFFIX = ".dsse.json"
-
-Reason = Literal[
-    "no-certificate",
-    "tampered",
-    "wrong-key",
-    "other-site",
-    "class",
-    "revocation-list-bad",
-    "revoked",
-    "not-yet-valid",
-    "expired",
-    "scope",
-    "intent-changed",
-    "fabric-changed",
-]
-ADVICE_RENEW = "Run `paisoar validate` and `paisoar certify`."
+ADVICE_ORIGINAL = "Take the original from where it was issued, or validate and certify again."
+# A certificate of ten thousand hosts has some 10 MB.
+MAX_BYTES = 64 << 20
+_MAX_LISTED = 5
 
 
 @dataclass(frozen=True)
@@ -135,42 +126,71 @@ def states_path(site: Site, certificate_id: str) -> Path:
 def ids(site: Site) -> tuple[str, ...]:
     """Certificates of a site by id, the oldest first; nothing is verified."""
     found = (path.name.removesuffix(SUFFIX) for path in certificates_dir(site).glob(f"*{SUFFIX}"))
-    return tuple(sorted(name for name in found if re.match(CERTIFICATE_ID, name)))
+    return tuple(sorted(name for name in found if re.fullmatch(CERTIFICATE_ID, name)))
 
 
 def locate(site: Site, path_or_id: str | Path | None = None) -> Path:
     """The file of this certificate, or of the newest one.
 
-    Raises GateRefusedError (``no-certificate``) where there is none.
+    Raises GateRefusedError (``no-certificate``) where the site has none at all,
+    InputError where it has not the one that was asked for.
     """
+    names = ids(site)
     if path_or_id is None:
-        names = ids(site)
         if not names:
             raise refused(
                 "no-certificate", f"site {site.name} has no certificate.", advice=ADVICE_RENEW
             )
         return certificate_path(site, names[-1])
     path = Path(path_or_id)
-    if re.match(CERTIFICATE_ID, str(path_or_id)):
+    if re.fullmatch(CERTIFICATE_ID, str(path_or_id)):
         path = certificate_path(site, str(path_or_id))
-    if not path.is_file():
-        raise refused(
-            "no-certificate", f"there is no certificate {path_or_id}.", advice=ADVICE_RENEW
-        )
+    # Not ``exists``, which raises for a name that no file can have.
+    if not os.path.lexists(path):
+        raise _unknown(site, str(path_or_id))
     return path
+
+
+def _unknown(site: Site, wanted: str) -> InputError:
+    names = ids(site)
+    there = f"There are: {', '.join(names[-_MAX_LISTED:])}" if names else "There is none yet"
+    more = f", and {len(names) - _MAX_LISTED} older ones" if len(names) > _MAX_LISTED else ""
+    return InputError(
+        f"there is no certificate {wanted}",
+        advice=f"{there}{more}. Name one of them or a file"
+        + ("; without a name the newest is taken." if names else f". {ADVICE_RENEW}"),
+    )
+
+
+def _bytes(path: Path) -> bytes:
+    """What the file holds; InputError where it is no file that can be read."""
+    try:
+        # Never opened unless it is a file: a pipe would be waited for.
+        if not path.is_file():
+            raise InputError("a certificate is a file, this is none", file=path)
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"the certificate cannot be read: {error.strerror}", file=path) from error
+    if len(data) > MAX_BYTES:
+        raise refused(
+            "tampered",
+            f"certificate {path.name} is not believed: it is larger than {MAX_BYTES >> 20} MiB, "
+            "which none is.",
+            advice=ADVICE_ORIGINAL,
+        )
+    return data
 
 
 def read(site: Site, path_or_id: str | Path | None = None) -> Certificate:
     """A certificate that a trusted key signed, whatever it says.
 
     The bytes that were verified are the bytes that are parsed. Raises
-    GateRefusedError: ``no-certificate``, ``tampered``, ``wrong-key``.
+    GateRefusedError: ``no-certificate``, ``tampered``, ``wrong-key``; InputError
+    where there is no such file.
     """
     path = locate(site, path_or_id)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"the certificate cannot be read: {error}", file=path) from error
+    data = _bytes(path)
     keys = trusted_keys(site)
     try:
         opened = open_sealed(data, PAYLOAD_TYPE, keys)
@@ -178,7 +198,7 @@ def read(site: Site, path_or_id: str | Path | None = None) -> Certificate:
         advice = (
             f"If that key should be trusted, put its public half into {trusted_dir(site)}."
             if error.kind == "wrong-key"
-            else "Take the original from where it was issued, or validate and certify again."
+            else ADVICE_ORIGINAL
         )
         raise refused(
             error.kind, f"certificate {path.name} is not believed: {error}.", advice=advice
@@ -192,7 +212,7 @@ def read(site: Site, path_or_id: str | Path | None = None) -> Certificate:
             advice=ADVICE_RENEW,
         ) from error
     named = path.name.removesuffix(SUFFIX)
-    if re.match(CERTIFICATE_ID, named) and named != predicate.id:
+    if re.fullmatch(CERTIFICATE_ID, named) and named != predicate.id:
         raise refused(
             "tampered",
             f"{path.name} holds the certificate {predicate.id}: it was put in its place.",
@@ -201,57 +221,13 @@ def read(site: Site, path_or_id: str | Path | None = None) -> Certificate:
     return Certificate(predicate, path, sha256(data))
 
 
-def check(site: Site, certificate: Certificate, now: datetime) -> None:
-    """Whether a certificate holds for this site at this time; the fabric is not looked at.
-
-    Raises GateRefusedError: ``other-site``, ``revocation-list-bad``, ``revoked``,
-    ``not-yet-valid``, ``expired``.
-    """
-    if certificate.site != site.name:
-        raise refused(
-            "other-site",
-            f"certificate {certificate.id} is of site {certificate.site!r}, this is {site.name!r}.",
-            advice=ADVICE_RENEW,
-        )
-    try:
-        listed = revocation.load(
-            site, trusted_keys(site), certificate.predicate.revocation_sequence
-        )
-    except RevocationError as error:
-        raise refused(
-            "revocation-list-bad",
-            f"it cannot be told whether certificate {certificate.id} is revoked: {error}.",
-            advice="Put back the newest revocation list.",
-        ) from error
-    entry = listed.find(certificate.id) if listed is not None else None
-    if entry is not None:
-        raise refused(
-            "revoked",
-            f"certificate {certificate.id} was revoked on {entry.at}: {entry.reason}.",
-            advice=ADVICE_RENEW,
-        )
-    if now < certificate.not_before:
-        raise refused(
-            "not-yet-valid",
-            f"certificate {certificate.id} holds from {certificate.predicate.not_before} on, "
-            f"it is {to_text(now)}.",
-            advice="Check this machine's clock.",
-        )
-    if now >= certificate.not_after:
-        raise refused(
-            "expired",
-            f"certificate {certificate.id} expired at {certificate.predicate.not_after}, "
-            f"it is {to_text(now)}.",
-            advice=ADVICE_RENEW,
-        )
-
-
 def verify(
     site: Site, path_or_id: str | Path | None = None, *, clock: Clock = utc_now
 ) -> Certificate:
     """A certificate that holds now; the fabric itself is the gate's to look at.
 
-    Raises GateRefusedError with its reason; see :func:`read` and :func:`check`.
+    Raises GateRefusedError with its reason and InputError; see :func:`read` and
+    :func:`validation.validity.check`.
     """
     certificate = read(site, path_or_id)
     check(site, certificate, clock())
@@ -261,7 +237,8 @@ def verify(
 def show(site: Site, path_or_id: str | Path | None = None, *, clock: Clock = utc_now) -> Shown:
     """A certificate and whether it holds, for people.
 
-    Raises GateRefusedError only where there is no such file.
+    Raises GateRefusedError only where the site has none at all, InputError where
+    there is no such file.
     """
     path = locate(site, path_or_id)
     certificate = None
@@ -284,10 +261,7 @@ def revoke(
     if not reason.strip():
         raise InputError("say why the certificate is revoked")
     if certificate_id not in ids(site):
-        raise InputError(
-            f"site {site.name} has no certificate {certificate_id!r}",
-            advice=f"There are: {', '.join(ids(site)) or 'none'}.",
-        )
+        raise _unknown(site, certificate_id)
     now = clock()
     entry = Revocation(id=certificate_id, at=to_text(now), reason=reason.strip())
     try:
@@ -311,8 +285,3 @@ def certified_states(site: Site, certificate: Certificate) -> Mapping[str, Devic
         for name, state in states.items()
         if name == state.device and device_sha256(site, state) == per_device.get(name)
     }
-
-
-def refused(reason: Reason, message: str, *, advice: str = "") -> GateRefusedError:
-    """A refusal with one of the known reasons."""
-    return GateRefusedError(message, reason=reason, advice=advice)

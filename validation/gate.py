@@ -2,8 +2,9 @@
 
 It only verifies and reads; it never measures. What it looks at, in order: the
 signature over the very bytes that it then parses, site, evidence class,
-revocation, time, scope, the intent, and the live fingerprint of the job's hosts
-and of every switch between them.
+revocation, time, the intent, scope, and the live fingerprint of the job's hosts
+and of every switch between them. All but the last two are what ``paisoar
+certificate verify`` looks at too.
 """
 
 from __future__ import annotations
@@ -15,19 +16,13 @@ from pathlib import Path
 
 from fabric.errors import DevicesError, InputError, PaisoarError, ToolError
 from fabric.site import EvidenceClass, Site
-from validation.certificate import (
-    ADVICE_RENEW,
-    Certificate,
-    certified_states,
-    check,
-    read,
-    refused,
-)
+from validation.certificate import Certificate, certified_states, read
 from validation.fingerprint import explain, fingerprint
 from validation.readers import StateReader, read_states
+from validation.refusal import ADVICE_RENEW, refused
 from validation.times import Clock, utc_now
+from validation.validity import check
 
-CLASSES: tuple[EvidenceClass, ...] = ("simulated", "soft-roce", "hardware")
 _MAX_LISTED = 5
 
 
@@ -57,19 +52,17 @@ def open_gate(
     """Let a job on these hosts through, or say why not.
 
     ``certificate`` is an id or a path; the newest where None. ``minimum_class``
-    defaults to the site's own. Raises GateRefusedError with its ``reason``,
-    DevicesError where a device does not answer, InputError without hosts.
+    may demand more than the site's environment does. Raises GateRefusedError with its ``reason``,
+    DevicesError where a device does not answer, InputError without hosts or where
+    there is no such certificate.
     """
     wanted = tuple(dict.fromkeys(hosts))
     if not wanted:
         raise InputError("the gate was asked about no host at all")
     found = read(site, certificate)
     now = clock()
-    if found.site == site.name:
-        _class_is_enough(site, found, minimum_class or site.evidence_class)
-    check(site, found, now)
+    check(site, found, now, minimum_class)
     _in_scope(found, wanted)
-    _same_intent(site, found)
     _same_fabric(site, found, wanted, reader)
     return GatePass(
         certificate_id=found.id,
@@ -83,30 +76,6 @@ def open_gate(
     )
 
 
-def _class_is_enough(site: Site, found: Certificate, minimum: EvidenceClass) -> None:
-    have = found.evidence_class
-    if have == "simulated" and site.environment != "twin":
-        raise refused(
-            "class",
-            f"certificate {found.id} rests on simulated evidence, which opens the gate for "
-            f"a twin's own hosts only; {site.name} is a {site.environment}.",
-            advice="Validate on the real hosts.",
-        )
-    if have == "soft-roce" and found.predicate.profile.name != "lossy-tolerant":
-        raise refused(
-            "class",
-            f"certificate {found.id} rests on Soft-RoCE, which never proves the profile "
-            f"{found.predicate.profile.name}.",
-            advice="Validate on real NICs.",
-        )
-    if CLASSES.index(have) < CLASSES.index(minimum):
-        raise refused(
-            "class",
-            f"certificate {found.id} rests on {have} evidence, {minimum} is demanded.",
-            advice="Validate where such evidence can be had.",
-        )
-
-
 def _in_scope(found: Certificate, hosts: tuple[str, ...]) -> None:
     outside = [host for host in hosts if host not in found.hosts]
     if outside:
@@ -115,28 +84,6 @@ def _in_scope(found: Certificate, hosts: tuple[str, ...]) -> None:
             f"certificate {found.id} does not cover {', '.join(outside)}.",
             advice=f"It covers {len(found.hosts)} hosts: {', '.join(found.hosts[:8])}"
             + (", ..." if len(found.hosts) > 8 else "."),
-        )
-
-
-def _same_intent(site: Site, found: Certificate) -> None:
-    certified = found.fingerprint
-    now = fingerprint(site, {})
-    changes = []
-    if certified.intent_sha256 != now.intent_sha256:
-        changes.append("intent: is not what was certified")
-    if certified.cabling_sha256 != now.cabling_sha256:
-        changes.append("devices and cables: are not those that were certified")
-    profile = found.predicate.profile
-    criteria = site.document.certify.model_dump(mode="json")
-    for name, was in {"profile": profile.name, **profile.thresholds}.items():
-        # How long a certificate holds is written into it; changing that concerns the next.
-        if name != "valid_hours" and criteria.get(name) != was:
-            changes.append(f"certify.{name}: {was} -> {criteria.get(name, 'gone')}")
-    if changes:
-        raise refused(
-            "intent-changed",
-            f"{site.path} was changed since certificate {found.id}: {'; '.join(changes)}.",
-            advice="Provision what it says now, validate and certify; or put it back.",
         )
 
 

@@ -21,7 +21,7 @@ from validation.times import from_text
 
 PREDICATE_TYPE = "https://paisoar.dev/fabric-certificate/v1"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
-CERTIFICATE_ID = r"^cert-[0-9]{8}T[0-9]{6}Z-[0-9a-f]{6}$"
+CERTIFICATE_ID = "^cert-[0-9]{8}T[0-9]{6}Z-[0-9a-f]{6}$"
 
 
 def _is_time(text: str) -> str:

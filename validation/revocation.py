@@ -96,11 +96,15 @@ def load(site: Site, trusted: Sequence[SSlibKey], at_least: int = 0) -> Revocati
     except OSError as error:
         raise RevocationError(f"the revocation list cannot be read: {error}") from error
     try:
-        found = RevocationList.model_validate_json(open_sealed(data, PAYLOAD_TYPE, trusted).payload)
+        payload = open_sealed(data, PAYLOAD_TYPE, trusted).payload
+        found = RevocationList.model_validate_json(payload)
     except SealError as error:
         raise RevocationError(f"the revocation list {path} is not believed: {error}") from error
     except ValidationError as error:
         raise RevocationError(f"the revocation list {path} is malformed") from error
+    # Of a key that is there twice only the last would count.
+    if found.model_dump_json(by_alias=True).encode() != payload:
+        raise RevocationError(f"the revocation list {path} is malformed")
     if found.site != site.name:
         raise RevocationError(f"the revocation list is that of site {found.site!a}")
     if found.sequence < needed:

@@ -45,9 +45,9 @@ def show(which: Which = "", file: FileOption = DEFAULT_FILE, as_json: JsonOption
 
 @certificate.command()
 def verify(which: Which = "", file: FileOption = DEFAULT_FILE, as_json: JsonOption = False) -> None:
-    """Verify signature, site, validity and revocation; exit 1 with the reason if it fails.
+    """Verify signature, site, class, revocation, dates and intent; exit 1 with the reason.
 
-    Whether the fabric still is what was certified is compared by `paisoar train`.
+    No device is read: `paisoar train` also compares the fabric with what was certified.
     """
     run(as_json, lambda ui: _verify(ui, file, which))
 
