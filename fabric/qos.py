@@ -46,11 +46,16 @@ class Scheduler:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """One egress queue (traffic class) of a port."""
+    """One egress queue (traffic class) of a port.
+
+    ``max_rate_bps`` is what the class may send at most; 0 for no limit but the link's,
+    and where a device does not show one.
+    """
 
     traffic_class: int
     scheduler: Scheduler
     ecn: Ecn | None = None
+    max_rate_bps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +92,12 @@ class Dcqcn:
     Names and units are those of the mlx5 driver's parameters; what a NIC
     family does not have keeps the default. Source: Zhu et al., SIGCOMM 2015;
     parameter names, Linux drivers/infiniband/hw/mlx5/cong.c.
+
+    ``max_rate_mbps`` caps every queue pair; 0 for the link's speed. A cut takes
+    ``alpha * 2**(10 - gd_log2)`` of the rate and leaves ``min_decrease_percent`` of it.
+    The target rate follows the rate at a cut when the byte counter has raised it since
+    the last, with ``clamp_target_after_time`` when the timer has, with ``clamp_target``
+    always.
     """
 
     np_priorities: tuple[int, ...]
@@ -105,6 +116,11 @@ class Dcqcn:
     ai_rate_mbps: int = 5
     hai_rate_mbps: int = 50
     min_rate_mbps: int = 1
+    max_rate_mbps: int = 0
+    gd_log2: int = 11
+    min_decrease_percent: int = 50
+    clamp_target: int = 0
+    clamp_target_after_time: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +205,9 @@ class Neighbor:
 class PortFacts:
     """What a port is seen to be, beside what it does to packets; None where not shown.
 
-    ``speed_bps`` is the speed of the link that is up. ``fec`` is ``none``, ``fc``
+    ``up`` says whether the link works, ``admin_up`` whether it is configured to: a port
+    that somebody has shut is down in both. ``speed_bps`` is the speed of the link that
+    is up. ``fec`` is ``none``, ``fc``
     (FC-FEC, clause 74), ``rs`` (RS-FEC, clauses 91, 108, 119) or ``auto`` where the
     device negotiates it and does not say what came of it. ``pfc_mode`` is what is
     configured, not whether PFC operates. ``rdma_mtu_bytes`` is the active MTU of the
@@ -201,6 +219,7 @@ class PortFacts:
 
     port: str
     up: bool | None = None
+    admin_up: bool | None = None
     speed_bps: int | None = None
     fec: Literal["none", "fc", "rs", "auto"] | None = None
     pfc_mode: Literal["on", "off", "auto"] | None = None
@@ -312,6 +331,7 @@ def _port_from_json(data: Mapping[str, Any]) -> PortQos:
             traffic_class=queue["traffic_class"],
             scheduler=Scheduler(**queue["scheduler"]),
             ecn=Ecn(**queue["ecn"]) if queue.get("ecn") else None,
+            max_rate_bps=queue.get("max_rate_bps", 0),
         )
         for queue in data["queues"]
     )

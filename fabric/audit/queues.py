@@ -8,6 +8,7 @@ from fabric.audit.findings import Skip
 from fabric.audit.maps import starving
 from fabric.audit.rule import Fault, Subject, first, numbers, rule
 from fabric.qos import PortQos, Queue, Scheduler
+from fabric.units import format_speed
 
 _SEE = (
     "NX-OS: show policy-map interface ... type queuing; SONiC: SCHEDULER and QUEUE; host: "
@@ -144,6 +145,33 @@ def scheduler(subject: Subject) -> Iterator[Fault | Skip]:
         ]
         if wrong:
             yield Fault(first(wrong, "traffic classes are served otherwise"), live.name, (*wrong,))
+
+
+@rule(
+    "rate-limit",
+    "error",
+    "A capped class sends no faster, however fast the link is and whatever waits for it.",
+    fields=("queues",),
+    see="mlnx_qos -i IF (ratelimit of each tc), or dcb maxrate show dev IF",
+    mend="mlnx_qos -i IF -r 0,0,0,0,0,0,0,0, or dcb maxrate set dev IF tc-maxrate all:0",
+    source="Mellanox/mlnx-tools python/mlnx_qos; iproute2 man dcb-maxrate",
+)
+def rate_limit(subject: Subject) -> Iterator[Fault | Skip]:
+    """No traffic class may send less than its link takes."""
+    for live, intended in subject.ports():
+        wanted = {queue.traffic_class: queue.max_rate_bps for queue in intended.queues}
+        wrong = [
+            f"traffic class {queue.traffic_class} {_limit(queue.max_rate_bps)}, "
+            f"should {_limit(wanted.get(queue.traffic_class, 0)).removeprefix('may ')}"
+            for queue in live.queues
+            if queue.max_rate_bps != wanted.get(queue.traffic_class, 0)
+        ]
+        if wrong:
+            yield Fault(first(wrong, "traffic classes have other limits"), live.name, (*wrong,))
+
+
+def _limit(bps: int) -> str:
+    return f"may send {format_speed(bps)} at most" if bps else "may send without a limit"
 
 
 def served(queue: Queue | None) -> str:

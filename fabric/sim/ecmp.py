@@ -23,6 +23,8 @@ class Router:
 
     def path(self, source: PortRef, target: PortRef, qp: int) -> tuple[PortRef, ...] | None:
         """Egress ports of the switches from ``source`` to ``target``; None without a path."""
+        if not {source, target} <= self.topology.link_of.keys():
+            return None
         if target not in self._next_hops:
             self._next_hops[target] = self.topology.next_hops(target)
         hops = self._next_hops[target]

@@ -7,8 +7,10 @@ belongs to queue pairs.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,7 @@ from fabric.sim.engine.layout import (
     ACTION_DROP,
     ACTION_FORWARD,
     ACTION_SHUTDOWN,
+    ALL_CLASSES,
     BYTE_TIME_SHIFT,
     INGRESS_ACTION,
     INGRESS_ALPHA,
@@ -32,23 +35,29 @@ from fabric.sim.engine.layout import (
     INGRESS_SIZE,
     INGRESS_XOFF,
     INGRESS_XON,
+    LINK_IS_DOWN,
     NODE_POOL,
     NONE,
     PORT_BYTE_TIME,
+    PORT_CAPPED,
     PORT_CLASSES,
     PORT_DELAY,
+    PORT_DISCARD,
     PORT_FLIGHT,
     PORT_LATENCY,
     PORT_MTU,
     PORT_NODE,
     PORT_NP_MASK,
+    PORT_PAUSED,
     PORT_PEER,
     PORT_PRIORITY_OF_DSCP,
     PORT_QUANTUM,
     PORT_REACTION,
+    PORT_REFUSE,
     PORT_STALL_LIMIT,
     PORT_STRICT,
     PORT_WEIGHTED,
+    QUEUE_BYTE_TIME,
     QUEUE_COST,
     QUEUE_KMAX,
     QUEUE_KMIN,
@@ -67,7 +76,7 @@ from fabric.sim.model import (
     WATCHDOG_RESTORE_MS,
 )
 from fabric.site import Site
-from fabric.topology import PortRef
+from fabric.topology import PortRef, Topology
 
 # Virtual time of one byte of a class with a share of 100 percent.
 _ETS_UNIT = 1 << 10
@@ -76,12 +85,26 @@ _ACTIONS = {"drop": ACTION_DROP, "forward": ACTION_FORWARD, "shutdown": ACTION_S
 
 @dataclass(frozen=True)
 class Network:
-    """Cabled ports in the engine's order, with what each of them does."""
+    """Cabled ports in the engine's order, with what each of them does.
+
+    ``down`` are the ports whose link is down, with the reason; ``routed`` is the site's
+    topology without these links.
+    """
 
     site: Site
     ports: tuple[PortRef, ...]
     index: dict[PortRef, int]
     qos: tuple[PortQos, ...]
+    down: Mapping[PortRef, str] = field(default_factory=dict)
+
+    @cached_property
+    def routed(self) -> Topology:
+        """What routing sees: only links that are up."""
+        topology = self.site.topology
+        if not self.down:
+            return topology
+        links = tuple(link for link in topology.links if link.a not in self.down)
+        return dataclasses.replace(topology, links=links)
 
     def of(self, port: PortRef) -> PortQos:
         """What this port does."""
@@ -116,7 +139,21 @@ def read_network(site: Site, states: Mapping[str, DeviceQos]) -> Network:
             )
         qos.append(found)
     index = {port: number for number, port in enumerate(ports)}
-    return Network(site, ports, index, tuple(qos))
+    return Network(site, ports, index, tuple(qos), down_ports(site, states))
+
+
+def down_ports(site: Site, states: Mapping[str, DeviceQos]) -> dict[PortRef, str]:
+    """Both ends of every link that is down, each with the end that it is down at."""
+    found: dict[PortRef, str] = {}
+    facts = {name: {facts.port: facts for facts in state.facts} for name, state in states.items()}
+    for link in site.topology.links:
+        ends = [(end, facts.get(end.device, {}).get(end.port)) for end in (link.a, link.b)]
+        shut = [end for end, seen in ends if seen is not None and seen.admin_up is False]
+        silent = [end for end, seen in ends if seen is not None and seen.up is False]
+        if shut or silent:
+            why = " and ".join(f"{end} is shut" for end in shut) or f"{silent[0]} has no link"
+            found[link.a] = found[link.b] = why
+    return found
 
 
 def fill_network(arena: Arena, network: Network) -> None:
@@ -133,6 +170,10 @@ def fill_network(arena: Arena, network: Network) -> None:
         _fill_watchdog(arena, p, qos)
         if node == NONE:
             _fill_nic(arena, p, qos)
+        if port in network.down:
+            row = arena.port_table()[p]
+            row[PORT_REFUSE] |= LINK_IS_DOWN
+            row[PORT_PAUSED] = row[PORT_DISCARD] = ALL_CLASSES
 
 
 def pfc_of(qos: PortQos) -> tuple[int, ...]:
@@ -187,6 +228,9 @@ def _fill_queues(arena: Arena, p: int, qos: PortQos) -> None:
         elif queue.scheduler.percent:
             arena.m[port + PORT_WEIGHTED] |= bit
             row[QUEUE_COST] = 100 * _ETS_UNIT // queue.scheduler.percent
+        if queue.max_rate_bps:
+            arena.m[port + PORT_CAPPED] |= bit
+            row[QUEUE_BYTE_TIME] = round((8 * PS_PER_S << BYTE_TIME_SHIFT) / queue.max_rate_bps)
         _fill_ecn(row, queue)
 
 

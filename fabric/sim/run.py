@@ -32,7 +32,14 @@ from fabric.sim.faults import check_faults
 from fabric.sim.model import PACKETS_PER_ACK, RETRANSMIT_PS, STREAM_DEPTH, TCP_RTO_PS
 from fabric.sim.network import Network, fill_network, read_network
 from fabric.sim.tcp import words_of
-from fabric.sim.traffic import check_flows, fill_traffic, lay_routes, queue_pairs, sender_tos
+from fabric.sim.traffic import (
+    check_flows,
+    dead_flows,
+    fill_traffic,
+    lay_routes,
+    queue_pairs,
+    sender_tos,
+)
 from fabric.site import Site
 from fabric.topology import PortRef
 
@@ -49,13 +56,15 @@ _MAX_SERIES = 1 << 24
 class Simulation:
     """A simulation that is ready to run, or stands where it was stopped.
 
-    ``arena`` is the engine's state: tests and analyses may look at it.
+    ``arena`` is the engine's state: tests and analyses may look at it. ``dead`` says
+    which flows send nothing because links are down.
     """
 
     network: Network
     flows: tuple[Flow, ...]
     options: SimOptions
     arena: Arena
+    dead: tuple[str, ...] = ()
     wall_s: float = 0.0
 
     def advance(self, until_us: float, progress: Progress | None = None) -> None:
@@ -140,7 +149,8 @@ def prepare(
     m[TCP_TIMEOUT] = TCP_RTO_PS
     fill_network(arena, network)
     fill_traffic(arena, network, flows, pairs, route, starts, options.faults)
-    return Simulation(network, tuple(flows), options, arena)
+    dead = dead_flows(network, flows, pairs, starts)
+    return Simulation(network, tuple(flows), options, arena, dead)
 
 
 def warm_up() -> float:
@@ -172,7 +182,8 @@ def _bounded(options: SimOptions, columns: int) -> SimOptions:
 
 
 def _notes(simulation: Simulation) -> tuple[str, ...]:
-    notes = [str(deadlock) for deadlock in find_deadlocks(simulation.arena, simulation.network)]
+    notes = [*simulation.dead]
+    notes += [str(deadlock) for deadlock in find_deadlocks(simulation.arena, simulation.network)]
     network = simulation.network
     asked_of: dict[PortRef, set[int]] = {}
     for flow in simulation.flows:

@@ -19,6 +19,8 @@ from fabric.sim import tcp
 from fabric.sim.api import Fault, Flow
 from fabric.sim.ecmp import Router
 from fabric.sim.engine.layout import (
+    CLAMP_AFTER_TIME,
+    CLAMP_ALWAYS,
     EVENT_POST,
     NEVER,
     PING,
@@ -54,16 +56,20 @@ from fabric.sim.engine.layout import (
     RATE_AI,
     RATE_ALPHA_START,
     RATE_FIRST,
+    RATE_GD,
     RATE_HAI,
     RATE_KEEP,
+    RATE_LEAST,
     RATE_LINE,
     RATE_MIN,
     RATE_NOW,
     RATE_TARGET,
     RP_ALPHA_INTERVAL,
     RP_BYTE_RESET,
+    RP_CLAMPS,
     RP_CUT_INTERVAL,
     RP_ENABLED,
+    RP_PACED,
     RP_STAGES,
     RP_TIMER,
     STREAM,
@@ -145,27 +151,57 @@ def _pairs(number: int, flow: Flow) -> Iterator[QueuePair]:
 
 def lay_routes(
     network: Network, flows: Sequence[Flow], pairs: Sequence[QueuePair], seed: int
-) -> tuple[list[int], list[tuple[int, int]]]:
+) -> tuple[list[int], list[tuple[int, int] | None]]:
     """All paths in one list, and where each pair's way out and way back start in it.
 
-    InputError where two ports have no path between them.
+    None for a pair whose every path has a link that is down: it sends nothing.
+    InputError where two ports have no path between them at all.
     """
-    router = Router(network.site.topology, seed)
+    router = Router(network.routed, seed)
+    cabled = Router(network.site.topology, seed)
     route: list[int] = []
-    starts: list[tuple[int, int]] = []
+    starts: list[tuple[int, int] | None] = []
     for pair in pairs:
-        both = []
+        both: list[int] = []
         pinned = flows[pair.flow].path
+        if pinned is not None and not network.down.keys().isdisjoint(pinned):
+            starts.append(None)
+            continue
         for source, target in ((pair.source, pair.target), (pair.target, pair.source)):
             path = router.path(source, target, pair.number) if pinned is None else pinned[1:]
             if path is None:
-                raise InputError(f"flow {pair.flow}: no path leads from {source} to {target}")
+                if cabled.path(source, target, pair.number) is None:
+                    raise InputError(f"flow {pair.flow}: no path leads from {source} to {target}")
+                break
             if pinned is not None and source != pinned[0]:
                 path = tuple(router.topology.peer(port) for port in reversed(pinned[:-1]))
             both.append(len(route))
             route.extend(network.index[port] for port in path)
-        starts.append((both[0], both[1]))
+        starts.append((both[0], both[1]) if len(both) == len(("out", "back")) else None)
     return route, starts
+
+
+def dead_flows(
+    network: Network,
+    flows: Sequence[Flow],
+    pairs: Sequence[QueuePair],
+    starts: Sequence[tuple[int, int] | None],
+) -> tuple[str, ...]:
+    """For people: which flows send nothing because links are down, and which links."""
+    if not network.down:
+        return ()
+    of_reason: dict[str, dict[str, None]] = {}
+    for pair, start in zip(pairs, starts, strict=True):
+        if start is None:
+            flow = flows[pair.flow]
+            why = network.down.get(flow.source) or network.down.get(flow.target)
+            why = why or ", ".join(dict.fromkeys(network.down.values()))
+            of_reason.setdefault(why, {})[f"{flow.source} to {flow.target}"] = None
+    return tuple(
+        f"{why}: nothing passes from {next(iter(ways))}"
+        + (f" and on {len(ways) - 1} more ways" if len(ways) > 1 else "")
+        for why, ways in of_reason.items()
+    )
 
 
 def fill_traffic(
@@ -174,7 +210,7 @@ def fill_traffic(
     flows: Sequence[Flow],
     pairs: Sequence[QueuePair],
     route: Sequence[int],
-    starts: Sequence[tuple[int, int]],
+    starts: Sequence[tuple[int, int] | None],
     faults: Sequence[Fault] = (),
 ) -> None:
     """Write routes and queue pairs into the arena; schedule first messages and faults.
@@ -196,7 +232,9 @@ def fill_traffic(
         row = qps[q]
         row[QP_SOURCE], row[QP_TARGET] = source, target
         row[QP_FLOW], row[QP_MODE] = arena.flow(pair.flow), pair.mode
-        row[QP_ROUTE], row[QP_ROUTE_BACK] = (arena.routes + start for start in starts[q])
+        way = starts[q]
+        if way is not None:
+            row[QP_ROUTE], row[QP_ROUTE_BACK] = (arena.routes + start for start in way)
         if pair.mode != STREAM:
             other = PONG if pair.mode == PING else PING
             row[QP_PARTNER] = arena.qp(rows[pair.flow, pair.number, other])
@@ -207,7 +245,7 @@ def fill_traffic(
         else:
             tcp.fill_connection(arena, row, flow, network)
             _fill_messages(row, flow, tcp.segment_bytes(flow, network))
-        if pair.mode != PONG:
+        if pair.mode != PONG and way is not None:
             posts.append((round(flow.start_us * PS_PER_US), EVENT_POST, arena.qp(q)))
     arena.schedule(posts)
 
@@ -260,6 +298,10 @@ def _fill_rate_control(row: Row, network: Network, source: PortRef) -> None:
     if nic is None or nic.dcqcn is None or int(row[QP_PRIORITY]) not in nic.dcqcn.rp_priorities:
         return
     row[RP_ENABLED] = 1
+    cap = nic.dcqcn.max_rate_mbps * 1e6
+    if 0 < cap < line:
+        row[RP_PACED] = 1
+        rate[RATE_NOW] = rate[RATE_TARGET] = rate[RATE_LINE] = cap
     _fill_reaction_point(row, nic.dcqcn)
 
 
@@ -276,3 +318,8 @@ def _fill_reaction_point(row: Row, dcqcn: Dcqcn) -> None:
     rate[RATE_FIRST] = dcqcn.rate_to_set_on_first_cnp_mbps * 1e6
     rate[RATE_KEEP] = dcqcn.g_of_1024 / 1024
     rate[RATE_ALPHA_START] = dcqcn.initial_alpha_of_1024 / 1024
+    # The NIC's alpha counts from 0 to 1024, and is shifted right by gd (2^11: alpha / 2).
+    rate[RATE_GD] = 2.0 ** (10 - dcqcn.gd_log2)
+    rate[RATE_LEAST] = dcqcn.min_decrease_percent / 100
+    row[RP_CLAMPS] = CLAMP_ALWAYS * dcqcn.clamp_target
+    row[RP_CLAMPS] += CLAMP_AFTER_TIME * dcqcn.clamp_target_after_time

@@ -16,7 +16,9 @@ from fabric.devices.linux.tools import driver_info, link_mtu, link_pause
 class Facts:
     """One port as its outputs show it; None where they do not.
 
-    ``apps`` are the (DSCP, priority) entries of the APP table, ``files`` what the
+    ``apps`` are the (DSCP, priority) entries of the APP table, ``max_rates_bps`` what
+    each class may send at most (0 for no limit; None where the driver limits none),
+    ``version`` what ``dcb -V`` prints. ``files`` is what the
     family has asked of sysfs and configfs. ``missing`` holds the outputs that are not
     there at all.
     """
@@ -30,6 +32,8 @@ class Facts:
     ets: text.Ets | None
     apps: tuple[tuple[int, int], ...] | None
     dcbx: frozenset[str] | None
+    max_rates_bps: tuple[int, ...] | None
+    version: str
     files: Dump
     rdma_cm_tos: int | None
     missing: tuple[str, ...]
@@ -60,13 +64,15 @@ def commands(port: TargetPort, paths: tuple[str, ...]) -> tuple[str, ...]:
         f"dcb -j ets show dev {name}",
         f"dcb -j app show dev {name}",
         f"dcb -j dcbx show dev {name}",
+        f"for words in -V '-j maxrate show dev {name}'; do dcb $words; done 2>/dev/null || true",
         files_command(port, paths),
     )
 
 
 def facts_of(port: TargetPort, outputs: Outputs, paths: tuple[str, ...]) -> Facts:
     """Read every output. Raises ReadError where one makes no sense."""
-    link, info, pause, pfc, ets, app, dcbx, grep = commands(port, paths)
+    link, info, pause, pfc, ets, app, dcbx, maxrate, grep = commands(port, paths)
+    version, _, rates = outputs.get(maxrate, "").partition("\n")
     files = parse_dump(outputs.get(grep, ""))
     return Facts(
         interface=port.name,
@@ -78,7 +84,13 @@ def facts_of(port: TargetPort, outputs: Outputs, paths: tuple[str, ...]) -> Fact
         ets=text.ets(ets, outputs[ets]) if ets in outputs else None,
         apps=text.dscps(app, outputs[app]) if app in outputs else None,
         dcbx=text.dcbx(dcbx, outputs[dcbx]) if dcbx in outputs else None,
+        max_rates_bps=text.max_rates(version, rates),
+        version=version,
         files=files,
         rdma_cm_tos=files.number(rdma_cm_file(port.rdma_device)),
-        missing=tuple(command for command in commands(port, paths) if command not in outputs),
+        missing=tuple(
+            command
+            for command in commands(port, paths)
+            if command not in outputs and command != maxrate
+        ),
     )

@@ -16,6 +16,7 @@ from fabric.devices.dcb.settings import (
     CLASSES,
     DSCP_MAP,
     PFC,
+    RATES,
     TOGETHER,
     Dcb,
     Item,
@@ -29,6 +30,10 @@ from fabric.devices.dcb.settings import (
     map_text,
     pfc_command,
     pfc_text,
+    rates_command,
+    rates_lines,
+    rates_of,
+    rates_text,
     rdma_cm_items,
 )
 from fabric.devices.dcb.traits import Traits
@@ -116,6 +121,9 @@ class DcbFamily:
                     (pfc_command(port.name, port.pfc_priorities),),
                 )
             ),
+            Setting(
+                RATES, rates_text(rates_of(port)), tuple(rates_lines(port.name, rates_of(port)))
+            ),
             *map(_setting, after),
             *map(_setting, _cm_items(port)),
         )
@@ -140,6 +148,7 @@ class DcbFamily:
         before, after = self.own_items(intended)
         found = [_change(held, item) for item in (*before, *common_items(intended))]
         found += self._dcb_changes(facts, intended)
+        found.append(_rates_change(facts, intended))
         found += [_change(held, item) for item in (*after, *_cm_items(intended))]
         unknown = self.own_lacking(facts)
         return tuple(c for c in found if c is not None and c.name not in unknown)
@@ -190,6 +199,7 @@ class DcbFamily:
             DSCP_MAP: facts.apps is not None,
             CLASSES: facts.ets is not None,
             PFC: facts.pfc is not None,
+            RATES: facts.max_rates_bps is not None,
             "rdma_cm TOS": facts.rdma_cm_tos is not None,
         }
         own = self.own_known(port, facts, outputs)
@@ -231,6 +241,17 @@ class DcbFamily:
     def own_lacking(self, facts: Facts) -> frozenset[str]:  # noqa: ARG002
         """Names of settings that this host's driver does not offer."""
         return frozenset()
+
+
+def _rates_change(facts: Facts, intended: PortQos) -> SettingChange | None:
+    """Limits of classes; None where the driver knows none, or they are as intended."""
+    now, then = facts.max_rates_bps, rates_of(intended)
+    if now is None or now == then:
+        return None
+    forth, back = (
+        (rates_command(facts.interface, rates_bps, facts.version),) for rates_bps in (then, now)
+    )
+    return SettingChange(RATES, rates_text(now), rates_text(then), forth, back)
 
 
 def dcbx_items(port: PortQos) -> tuple[Item, ...]:

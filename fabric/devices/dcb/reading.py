@@ -76,7 +76,7 @@ class Reader:
             class_mtu_bytes=(mtu,) * PRIORITY_COUNT,
             pfc_priorities=facts.pfc,
             link_pause=any(facts.pause or ()),
-            queues=self._queues(facts.ets.tsa, facts.ets.percent),
+            queues=self._queues(facts.ets.tsa, facts.ets.percent, facts.max_rates_bps),
             ingress_buffers=(),
             nic=self._nic(),
         )
@@ -98,13 +98,16 @@ class Reader:
         other = self._traits.unmapped or 0
         return tuple(table.get(dscp, other) for dscp in range(DSCP_COUNT))
 
-    def _queues(self, tsa: tuple[str, ...], percent: tuple[int, ...]) -> tuple[Queue, ...]:
+    def _queues(
+        self, tsa: tuple[str, ...], percent: tuple[int, ...], rates_bps: tuple[int, ...] | None
+    ) -> tuple[Queue, ...]:
         queues = []
-        for tc, (mode, share) in enumerate(zip(tsa, percent, strict=True)):
+        limits = rates_bps or (0,) * PRIORITY_COUNT
+        for tc, (mode, share, bps) in enumerate(zip(tsa, percent, limits, strict=True)):
             if mode == "ets":
-                queues.append(Queue(tc, Scheduler("ets", share)))
+                queues.append(Queue(tc, Scheduler("ets", share), max_rate_bps=bps))
             elif mode == "strict":
-                queues.append(Queue(tc, Scheduler("strict")))
+                queues.append(Queue(tc, Scheduler("strict"), max_rate_bps=bps))
             else:
                 self._miss(f"scheduling of traffic class {tc} (tsa {mode})")
         return tuple(queues)

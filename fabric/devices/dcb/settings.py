@@ -11,12 +11,13 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from fabric.devices.dcb.text import Ets
+from fabric.devices.dcb.text import Ets, rate_word
 from fabric.devices.dcb.traits import Traits
 from fabric.devices.linux.common import dscp_text, pause_command, rdma_cm_command
 from fabric.qos import DSCP_COUNT, PRIORITY_COUNT, PortQos
+from fabric.units import format_speed
 
-DSCP_MAP, CLASSES, PFC = "dscp map", "traffic classes", "pfc"
+DSCP_MAP, CLASSES, PFC, RATES = "dscp map", "traffic classes", "pfc", "rate limits"
 TOGETHER = (DSCP_MAP, CLASSES, PFC)
 
 Entry = tuple[int, int]
@@ -145,6 +146,33 @@ def dcb_commands(interface: str, now: Dcb, then: Dcb) -> tuple[str, ...]:
     if then.pfc is not None:
         lines.append(pfc_command(interface, then.pfc))
     return tuple(lines)
+
+
+def rates_of(port: PortQos) -> tuple[int, ...]:
+    """What each class of this port may send at most, in bit/s; 0 for no limit."""
+    limits = {queue.traffic_class: queue.max_rate_bps for queue in port.queues}
+    return tuple(limits.get(tc, 0) for tc in range(PRIORITY_COUNT))
+
+
+def rates_command(interface: str, rates_bps: Sequence[int], version: str = "") -> str:
+    """Set every class's limit; ``version`` is that of ``dcb``, which matters unless all are 0."""
+    words = " ".join(
+        f"{tc}:{rate_word(bps, version) if bps else 0}" for tc, bps in enumerate(rates_bps)
+    )
+    return f"dcb maxrate set dev {shlex.quote(interface)} tc-maxrate {words}"
+
+
+def rates_lines(interface: str, rates_bps: Sequence[int]) -> Iterator[str]:
+    """Lines of a boot script that set the limits where the driver knows any."""
+    yield f"if dcb maxrate show dev {shlex.quote(interface)} > /dev/null 2>&1; then"
+    yield f"    run {rates_command(interface, rates_bps)}"
+    yield "fi"
+
+
+def rates_text(rates_bps: Sequence[int]) -> str:
+    """The limits for people."""
+    shown = (f"tc{tc} {format_speed(bps)}" for tc, bps in enumerate(rates_bps) if bps)
+    return ", ".join(shown) or "none"
 
 
 def map_text(entries: Sequence[Entry] | None, unmapped: int | None) -> str:

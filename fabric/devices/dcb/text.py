@@ -2,11 +2,16 @@
 
 Source of both forms: iproute2 5.11 to 6.12, dcb/dcb_{pfc,ets,app,dcbx}.c and
 lib/json_print.c. Symbolic DSCPs (``AF31:3``, without ``-N``): /etc/iproute2/rt_dsfield.
+
+``dcb maxrate`` took the driver's kbit/s for bytes a second before iproute2 6.18, both
+ways (netdev mailing list, "dcb: fix tc-maxrate unit conversions", October 2025): its
+numbers mean nothing without ``dcb -V``.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,6 +24,9 @@ _NAMES = {f"CS{number}": 8 * number for number in range(8)} | {
     f"AF{cls}{drop}": 8 * cls + 2 * drop for cls in range(1, 5) for drop in range(1, 4)
 }  # fmt: skip
 DSCP_NAMES: Mapping[str, int] = {**_NAMES, "EF": 46, "default": 0}
+
+_VERSION = re.compile(r"iproute2-(\d+)\.(\d+)")
+_RATES_IN_BYTES_SINCE = (6, 18)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +90,37 @@ def dcbx(command: str, text: str) -> frozenset[str]:
     else:
         names = set(text.split())
     return frozenset(name.replace("_", "-") for name in names)
+
+
+def max_rates_bps(version: str, rates: object) -> tuple[int, ...] | None:
+    """What each class may send at most, from ``tc_maxrate`` of JSON; 0 for no limit.
+
+    ``version`` is what ``dcb -V`` prints. None where these are no eight rates.
+    """
+    if not (isinstance(rates, list) and len(rates) == PRIORITY_COUNT):
+        return None
+    if not all(isinstance(rate, int) for rate in rates):
+        return None
+    scale = 8 if counts_bytes(version) else 1000
+    return tuple(rate * scale for rate in rates)
+
+
+def max_rates(version: str, text: str) -> tuple[int, ...] | None:
+    """The same from the JSON that ``dcb -j maxrate`` prints; None where it shows nothing."""
+    if not text.strip():
+        return None
+    return max_rates_bps(version, _fields("dcb -j maxrate", text).get("tc_maxrate"))
+
+
+def counts_bytes(version: str) -> bool:
+    """Whether this release's ``dcb maxrate`` shows bytes a second, not the driver's kbit/s."""
+    match = _VERSION.search(version)
+    return match is not None and (int(match[1]), int(match[2])) >= _RATES_IN_BYTES_SINCE
+
+
+def rate_word(bps: int, version: str) -> str:
+    """A rate as this release's ``dcb maxrate set`` has to be told it."""
+    return f"{bps if counts_bytes(version) else bps * 8 // 1000}bit"
 
 
 @lru_cache(maxsize=256)

@@ -16,12 +16,12 @@ from fabric.devices.dcb import text
 from fabric.devices.dcb.reading import dcbx_mode
 from fabric.devices.mlx5.qos_text import QosText
 
-_KINDS = "pfc ets app buffer dcbx"
+_KINDS = "pfc ets app buffer dcbx maxrate"
 
 
 def command(port: TargetPort) -> str:
     """Shows nothing where ``mlnx_qos`` is there, which shows more."""
-    show = f"hash mlnx_qos || dcb -j $kind show dev {port.name}"
+    show = f"hash mlnx_qos || {{ dcb -V; dcb -j $kind show dev {port.name}; }}"
     return f"for kind in {_KINDS}; do {show}; done 2>/dev/null || true"
 
 
@@ -29,7 +29,11 @@ def command(port: TargetPort) -> str:
 def parse(shown: str) -> QosText | None:
     """The port as mlnx_qos would show it; None where no document is of PFC or ETS."""
     documents: dict[str, Any] = {}
+    version = ""
     for line in filter(str.strip, shown.splitlines()):
+        if line.startswith("dcb utility"):
+            version = line
+            continue
         try:
             documents |= json.loads(line)
         except (TypeError, ValueError) as error:
@@ -46,6 +50,7 @@ def parse(shown: str) -> QosText | None:
     )
     mode = dcbx_mode(flags)
     delay = documents.get("delay")
+    rates_bps = text.max_rates_bps(version, documents.get("tc_maxrate"))
     return QosText(
         dcbx=None if mode == "off" else mode,
         trust="dscp" if apps else "pcp",
@@ -59,4 +64,5 @@ def parse(shown: str) -> QosText | None:
             tc: (kind, share if kind == "ets" else 0)
             for tc, (kind, share) in enumerate(zip(ets.tsa, ets.percent, strict=True))
         },
+        max_rate_bps=dict(enumerate(rates_bps or ())),
     )

@@ -20,7 +20,9 @@ DEBUGFS = "/sys/kernel/debug/mlx5"
 class Parameter:
     """One DCQCN parameter: its field in ``Dcqcn`` and its files in both drivers.
 
-    ``unit`` is the driver's, and ours too: no value is converted.
+    ``unit`` is the driver's, and ours too: no value is converted. Not every release
+    shows the ``optional`` ones: where one is not shown it is taken to be at the vendor's
+    default.
     """
 
     field: str
@@ -28,6 +30,7 @@ class Parameter:
     sysfs: str
     debugfs: str
     unit: str
+    optional: bool = False
 
 
 PARAMETERS = (
@@ -71,6 +74,27 @@ PARAMETERS = (
     Parameter("ai_rate_mbps", "rpg_ai_rate", "roce_rp/rpg_ai_rate", "rp_ai_rate", "Mb/s"),
     Parameter("hai_rate_mbps", "rpg_hai_rate", "roce_rp/rpg_hai_rate", "rp_hai_rate", "Mb/s"),
     Parameter("min_rate_mbps", "rpg_min_rate", "roce_rp/rpg_min_rate", "rp_min_rate", "Mb/s"),
+    Parameter("max_rate_mbps", "rpg_max_rate", "roce_rp/rpg_max_rate", "rp_max_rate", "Mb/s", True),
+    Parameter("gd_log2", "rpg_gd", "roce_rp/rpg_gd", "rp_gd", "", True),
+    Parameter(
+        "min_decrease_percent",
+        "rpg_min_dec_fac",
+        "roce_rp/rpg_min_dec_fac",
+        "rp_min_dec_fac",
+        "%",
+        True,
+    ),
+    Parameter(
+        "clamp_target", "clamp_tgt_rate", "roce_rp/clamp_tgt_rate", "rp_clamp_tgt_rate", "", True
+    ),
+    Parameter(
+        "clamp_target_after_time",
+        "clamp_tgt_rate_after_time_inc",
+        "roce_rp/clamp_tgt_rate_after_time_inc",
+        "rp_clamp_tgt_rate_ati",
+        "",
+        True,
+    ),
 )
 
 

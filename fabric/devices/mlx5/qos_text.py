@@ -25,13 +25,18 @@ _DSCPS = re.compile(r"prio:(\d)\s+dscp:([\d,\s]*)")
 _MORE_DSCPS = re.compile(r"(?:\d+,)+\d*")
 _DSCP_ROW = re.compile(r"(\d+)\s+(\d)")
 _CLASS = re.compile(r"tc:\s*(\d+)\b.*?tsa:\s*(\w+)(?:,\s*bw:\s*(\d+)%)?")
+_RATE = re.compile(r"ratelimit:\s*(?:(unlimited)|(\d+(?:\.\d+)?)\s*([KMG])bps)")
+_BPS = {"K": 10**3, "M": 10**6, "G": 10**9}
 _NAMELESS_CLASS = re.compile(r"(?:ets|strict|vendor|unknown)\b.*")
 _PRIORITY = re.compile(r"priority:\s*(\d)")
 
 
 @dataclass
 class QosText:
-    """What one output shows; what it does not show is None or absent."""
+    """What one output shows; what it does not show is None or absent.
+
+    ``max_rate_bps`` is 0 for a traffic class without a limit.
+    """
 
     dcbx: Literal["os", "firmware"] | None = None
     trust: Literal["dscp", "pcp", "none"] | None = None
@@ -42,6 +47,7 @@ class QosText:
     priority_to_buffer: dict[int, int] = field(default_factory=dict)
     priority_to_class: dict[int, int] = field(default_factory=dict)
     tsa: dict[int, Tsa] = field(default_factory=dict)
+    max_rate_bps: dict[int, int] = field(default_factory=dict)
 
 
 @lru_cache(maxsize=256)
@@ -91,6 +97,9 @@ class _Parser:
         elif match := _CLASS.match(line):
             self._section, self._class = self._classes, int(match[1])
             self.shown.tsa[self._class] = (match[2], int(match[3] or 0))
+            if rate := _RATE.search(line):
+                bps = 0 if rate[1] else round(float(rate[2]) * _BPS[rate[3]])
+                self.shown.max_rate_bps[self._class] = bps
         elif _NAMELESS_CLASS.fullmatch(line):
             self._section = self._skip
         else:

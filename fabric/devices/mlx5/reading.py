@@ -96,10 +96,12 @@ class Reader:
         """
         queues = []
         for traffic_class, (mode, percent) in sorted(qos.tsa.items()):
+            rate_bps = qos.max_rate_bps.get(traffic_class, 0)
             if mode == "ets":
-                queues.append(Queue(traffic_class, Scheduler("ets", percent)))
+                queue = Queue(traffic_class, Scheduler("ets", percent), max_rate_bps=rate_bps)
+                queues.append(queue)
             elif mode in ("strict", "vendor"):
-                queues.append(Queue(traffic_class, Scheduler("strict")))
+                queues.append(Queue(traffic_class, Scheduler("strict"), max_rate_bps=rate_bps))
             else:
                 self._miss(f"scheduling of traffic class {traffic_class} (tsa {mode})")
         return tuple(queues)
@@ -172,7 +174,9 @@ class Reader:
             elif absent:
                 why = facts.why(facts.sysfs, paths.enable_file(facts.interface, point, absent[0]))
                 self._miss(f"ECN {label} point of priorities {ranges(absent)}", why)
-        absent_names = [p for p in paths.PARAMETERS if p.field not in facts.parameters]
+        absent_names = [
+            p for p in paths.PARAMETERS if not p.optional and p.field not in facts.parameters
+        ]
         if absent_names:
             first = absent_names[0]
             why = facts.why(facts.sysfs, f"{paths.ecn_folder(facts.interface)}/{first.sysfs}")

@@ -14,6 +14,7 @@ from fabric.devices.mlx5 import paths
 from fabric.devices.mlx5.facts import TCLASS_UNSET, Facts
 from fabric.devices.mlx5.qos_text import Tsa
 from fabric.qos import DSCP_COUNT, PRIORITY_COUNT, PortQos
+from fabric.units import format_speed
 
 # What lossy traffic gets: the intent does not own it, but mlnx_qos takes all
 # eight sizes at once. A multiple of every NIC's cell, near the driver's default.
@@ -93,6 +94,29 @@ class Buffers:
 
 
 @dataclass(frozen=True, slots=True)
+class Rates:
+    """What each traffic class may send at most, in bit/s; 0 for no limit.
+
+    ``unseen`` are classes that are not shown, because no priority is mapped to them:
+    they may have one, and are taken not to.
+    """
+
+    limits_bps: tuple[int, ...]
+    unseen: tuple[int, ...] = ()
+
+    def text(self) -> str:
+        """For people."""
+        parts = [f"tc{tc} {format_speed(bps)}" for tc, bps in enumerate(self.limits_bps) if bps]
+        if self.unseen:
+            parts.append(f"tc{','.join(map(str, self.unseen))} not shown")
+        return ", ".join(parts) or "none"
+
+    def whole_gbps(self) -> str:
+        """As ``mlnx_qos -r`` takes them: whole Gb/s, a limit below 1 as 1."""
+        return ",".join(str(max(1, round(bps / 1e9)) if bps else 0) for bps in self.limits_bps)
+
+
+@dataclass(frozen=True, slots=True)
 class Values:
     """What a port is, or should be, set to. None: not known, or not owned."""
 
@@ -103,6 +127,7 @@ class Values:
     dscp_to_priority: tuple[int, ...] | None
     priority_to_class: tuple[int, ...] | None
     tsa: tuple[Tsa, ...] | None
+    rates: Rates | None
     pause: tuple[bool, bool] | None
     mtu: int | None
     buffers: Buffers | None
@@ -119,6 +144,7 @@ def values_of_port(port: PortQos) -> Values:
     nic = port.nic
     dcqcn = nic.dcqcn if nic else None
     scheduler_of = {queue.traffic_class: queue.scheduler for queue in port.queues}
+    rate_of = {queue.traffic_class: queue.max_rate_bps for queue in port.queues}
     return Values(
         interface=port.name,
         rdma_device=nic.rdma_device if nic else "",
@@ -130,6 +156,7 @@ def values_of_port(port: PortQos) -> Values:
             (scheduler_of[tc].mode, scheduler_of[tc].percent) if tc in scheduler_of else ("ets", 0)
             for tc in range(PRIORITY_COUNT)
         ),
+        rates=Rates(tuple(rate_of.get(tc, 0) for tc in range(PRIORITY_COUNT))),
         pause=(port.link_pause, port.link_pause),
         mtu=port.mtu_bytes,
         buffers=_buffers_of_port(port),
@@ -165,6 +192,7 @@ def values_of_facts(facts: Facts) -> Values:
         else None,
         priority_to_class=_complete(qos.priority_to_class, PRIORITY_COUNT) if qos else None,
         tsa=held_tsa(qos.tsa) if qos else None,
+        rates=held_rates(qos.max_rate_bps) if qos else None,
         pause=facts.pause,
         mtu=facts.mtu,
         buffers=_buffers_of_facts(facts),
@@ -200,6 +228,16 @@ def held_tsa(shown: Mapping[int, Tsa]) -> tuple[Tsa, ...] | None:
     return tuple(shown.get(tc, unused) for tc in range(PRIORITY_COUNT))
 
 
+def held_rates(shown: Mapping[int, int]) -> Rates | None:
+    """The limits of all eight classes; None where no class shows any."""
+    if not shown:
+        return None
+    classes = range(PRIORITY_COUNT)
+    return Rates(
+        tuple(shown.get(tc, 0) for tc in classes), tuple(tc for tc in classes if tc not in shown)
+    )
+
+
 def _buffers_of_facts(facts: Facts) -> Buffers | None:
     if facts.qos is None:
         return None
@@ -232,6 +270,9 @@ def items(
         yield _dscp_item(name, values.dscp_to_priority, dscps_now)
     if values.priority_to_class is not None and values.tsa is not None:
         yield _classes_item(name, values.priority_to_class, values.tsa)
+    if values.rates is not None:
+        command = mlnx_qos(name, "-r", values.rates.whole_gbps())
+        yield Item("rate limits", values.rates.text(), (command,))
     if values.pause is not None:
         yield _pause_item(name, values.pause)
     if values.mtu is not None:

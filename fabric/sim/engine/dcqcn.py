@@ -1,13 +1,14 @@
 """DCQCN's reaction point: how a queue pair's rate falls and rises.
 
 Zhu et al., SIGCOMM 2015, section 5, with the NIC's parameters
-(``fabric.qos.Dcqcn``): a cut is ``rate *= 1 - alpha / 2``, at most once in
+(``fabric.qos.Dcqcn``): a cut is ``rate *= 1 - alpha / 2`` (unless ``gd`` says another
+share of alpha, or ``min_dec_fac`` a larger rest), at most once in
 ``rate_reduce_interval_us`` (a CNP in between is answered at its end); alpha
 moves once per ``alpha_update_interval_us``, up where a CNP came in it, else
 down; the timer and the byte counter each raise the rate: fast recovery, then
-additive, then hyper increase. As in mlx5 (clamp_tgt_rate off,
-clamp_tgt_rate_after_time_inc on) and the HPCC simulator, the target follows the
-rate at a cut only when the rate has risen since the cut before.
+additive, then hyper increase. The target follows the rate at a cut only when the
+rate has risen since the cut before: as in the HPCC simulator and in mlx5's defaults
+(clamp_tgt_rate off, clamp_tgt_rate_after_time_inc on).
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from __future__ import annotations
 from fabric.sim.engine.heap import push
 from fabric.sim.engine.jit import jit
 from fabric.sim.engine.layout import (
+    CLAMP_AFTER_TIME,
+    CLAMP_ALWAYS,
     EVENT_RATE_CUT,
     EVENT_RATE_TIMER,
     PORT_RP_CNP_HANDLED,
@@ -24,8 +27,10 @@ from fabric.sim.engine.layout import (
     RATE_ALPHA,
     RATE_ALPHA_START,
     RATE_FIRST,
+    RATE_GD,
     RATE_HAI,
     RATE_KEEP,
+    RATE_LEAST,
     RATE_LINE,
     RATE_MIN,
     RATE_NOW,
@@ -36,6 +41,7 @@ from fabric.sim.engine.layout import (
     RP_BYTE_RESET,
     RP_BYTE_STAGE,
     RP_BYTES_LEFT,
+    RP_CLAMPS,
     RP_CNP_SEEN,
     RP_CUT_AT,
     RP_CUT_INTERVAL,
@@ -73,12 +79,15 @@ def _advance_alpha(m: Memory, q: int, now: int) -> None:
 def _cut(m: Memory, q: int, now: int) -> None:
     f = floats(m)
     _advance_alpha(m, q, now)
-    if m[q + RP_TIMER_STAGE] or m[q + RP_BYTE_STAGE]:
+    clamps = m[q + RP_CLAMPS]
+    by_time = clamps & CLAMP_AFTER_TIME and m[q + RP_TIMER_STAGE]
+    if clamps & CLAMP_ALWAYS or m[q + RP_BYTE_STAGE] or by_time:
         f[q + RATE_TARGET] = f[q + RATE_NOW]
     if m[q + RP_CUTS] == 0 and f[q + RATE_FIRST] > 0:
         cut = min(f[q + RATE_FIRST], f[q + RATE_LINE])
     else:
-        cut = f[q + RATE_NOW] * (1.0 - f[q + RATE_ALPHA] / 2)
+        rest = 1.0 - f[q + RATE_ALPHA] * f[q + RATE_GD]
+        cut = f[q + RATE_NOW] * max(rest, f[q + RATE_LEAST])
     f[q + RATE_NOW] = max(f[q + RATE_MIN], cut)
     m[q + RP_CUTS] += 1
     m[q + RP_CUT_AT] = now

@@ -24,6 +24,7 @@ from fabric.sim.engine.layout import (
     PACKET_TOS,
     PORT_BUSY,
     PORT_BYTE_TIME,
+    PORT_CAPPED,
     PORT_DEPTH,
     PORT_DEPTH_MAX,
     PORT_FLIGHT,
@@ -33,12 +34,14 @@ from fabric.sim.engine.layout import (
     PORT_VIRTUAL,
     PORT_WAITING,
     PORT_WEIGHTED,
+    QUEUE_BYTE_TIME,
     QUEUE_BYTES,
     QUEUE_COST,
     QUEUE_HEAD,
     QUEUE_KMAX,
     QUEUE_KMIN,
     QUEUE_MARKED,
+    QUEUE_OPEN,
     QUEUE_PMAX,
     QUEUE_TAG,
     QUEUE_TAIL,
@@ -118,6 +121,21 @@ def dequeue(m: Memory, p: int, traffic_class: int) -> int:
 def class_of_bit(bit: int) -> int:
     """The number of the one bit of eight that is set."""
     return (bit & 0xAA != 0) | (bit & 0xCC != 0) << 1 | (bit & 0xF0 != 0) << 2
+
+
+@jit
+def capped(m: Memory, p: int, now: int) -> tuple[int, int]:
+    """Capped classes that may not send yet, as a mask, and when the first of them may."""
+    held, opens = 0, NEVER
+    left = m[p + PORT_CAPPED]
+    while left:
+        bit = left & -left
+        left ^= bit
+        at = m[queue_of(p, class_of_bit(bit)) + QUEUE_OPEN]
+        if at > now:
+            held |= bit
+            opens = min(opens, at)
+    return held, opens
 
 
 @jit
@@ -205,6 +223,9 @@ def transmit(m: Memory, p: int, traffic_class: int, k: int, now: int) -> None:
     m[queue + QUEUE_TX_PACKETS] += 1
     m[queue + QUEUE_TX_BYTES] += size + FRAME_BYTES
     charge_class(m, p, traffic_class, wire)
+    if m[p + PORT_CAPPED] >> traffic_class & 1:
+        took = wire * m[queue + QUEUE_BYTE_TIME] >> BYTE_TIME_SHIFT
+        m[queue + QUEUE_OPEN] = now + took
     if m[k + PACKET_TOS] >> PACKET_KIND_SHIFT <= SEGMENT:
         m[DATA_HOPS] += 1
     m[k + PACKET_AT] = m[p + PORT_PEER]

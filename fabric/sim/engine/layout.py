@@ -130,7 +130,9 @@ PACKET_KIND_SHIFT = 8
     QUEUE_PMAX,  # of 2^32
     QUEUE_DROPS,
     QUEUE_MARKED,
-) = range(12)
+    QUEUE_BYTE_TIME,  # of a class that is capped, as PORT_BYTE_TIME; 0: it is not
+    QUEUE_OPEN,  # a capped class may send from then on
+) = range(14)
 QUEUE_WORDS = 16
 
 # The receiving side of one priority of a port, and its pause state.
@@ -227,13 +229,16 @@ INGRESS_WORDS = 40
     PORT_LOST,  # packets that were on the cable when the link went down
     PORT_STALL_WARNINGS,
     PORT_STALL_ERRORS,
-) = range(44)
+    PORT_CAPPED,  # bit mask of classes that may send less than the wire takes
+) = range(45)
 PORT_QUEUES = 48  # 8 queues by traffic class
 PORT_INGRESSES = PORT_QUEUES + 8 * QUEUE_WORDS  # 8 by priority
 PORT_PRIORITY_OF_DSCP = PORT_INGRESSES + 8 * INGRESS_WORDS  # 64 words
 PORT_WORDS = PORT_PRIORITY_OF_DSCP + 64
 # In PORT_REFUSE, beside eight bits for the priorities.
 LINK_IS_DOWN = 1 << 8
+# A mask of every traffic class.
+ALL_CLASSES = 255
 
 # What a watchdog does to a queue that it finds stuck (INGRESS_ACTION).
 ACTION_DROP, ACTION_FORWARD, ACTION_SHUTDOWN = range(3)
@@ -313,6 +318,8 @@ _RATE_CONTROL = 40
     RP_BYTE_STAGE,
     # Reaction point: parameters
     RP_ENABLED,
+    RP_PACED,  # 1: capped below the wire's speed, whether or not a CNP has come
+    RP_CLAMPS,  # what makes the target follow a cut: CLAMP_ bits
     RP_ALPHA_INTERVAL,
     RP_CUT_INTERVAL,
     RP_TIMER,
@@ -328,7 +335,10 @@ _RATE_CONTROL = 40
     RATE_FIRST,  # rate to set on the first CNP; 0: cut as always
     RATE_KEEP,  # 1 - g
     RATE_ALPHA_START,
-) = range(_RATE_CONTROL, _RATE_CONTROL + 27)
+    RATE_GD,  # of alpha, what a cut takes of the rate
+    RATE_LEAST,  # fraction that a cut leaves at least
+) = range(_RATE_CONTROL, _RATE_CONTROL + 31)
+CLAMP_AFTER_TIME, CLAMP_ALWAYS = 1, 2
 
 # A TCP connection is a queue pair whose reaction point makes room for this. RP_ACTIVE
 # stays 0: TCP is clocked by its ACKs, not paced.

@@ -11,6 +11,7 @@ from fabric.sim.engine.egress import schedule_kick
 from fabric.sim.engine.jit import jit
 from fabric.sim.engine.layout import (
     ACTION_DROP,
+    ALL_CLASSES,
     INGRESS_ACTION,
     INGRESS_CLASS,
     INGRESS_PAUSED_UNTIL,
@@ -29,13 +30,11 @@ from fabric.sim.engine.pause import release_pause, send_xoff, send_xon
 from fabric.sim.engine.records import ingress_of
 from fabric.sim.engine.switch import drop_queue
 
-_ALL_CLASSES = 255
-
 
 @jit
 def settle_discards(m: Memory, p: int) -> None:
     """Drop at port ``p`` what its watchdog wants dropped, or everything on a dead link."""
-    mask = _ALL_CLASSES if m[p + PORT_REFUSE] & LINK_IS_DOWN else 0
+    mask = ALL_CLASSES if m[p + PORT_REFUSE] & LINK_IS_DOWN else 0
     for priority in range(8):
         ingress = ingress_of(p, priority)
         if m[ingress + INGRESS_STORM] and m[ingress + INGRESS_ACTION] == ACTION_DROP:
@@ -52,7 +51,7 @@ def _end_down(m: Memory, p: int, now: int) -> None:
         ingress = ingress_of(p, priority)
         if m[ingress + INGRESS_PAUSED_UNTIL]:
             release_pause(m, ingress, now)
-    m[p + PORT_PAUSED] = _ALL_CLASSES
+    m[p + PORT_PAUSED] = ALL_CLASSES
     for traffic_class in range(8):
         drop_queue(m, p, traffic_class, now)
 

@@ -9,7 +9,14 @@ within their class.
 from __future__ import annotations
 
 from fabric.sim.engine.dcqcn import count_sent
-from fabric.sim.engine.egress import dequeue, pick_class, schedule_kick, take_packet, transmit
+from fabric.sim.engine.egress import (
+    capped,
+    dequeue,
+    pick_class,
+    schedule_kick,
+    take_packet,
+    transmit,
+)
 from fabric.sim.engine.heap import push
 from fabric.sim.engine.jit import jit
 from fabric.sim.engine.layout import (
@@ -71,6 +78,7 @@ from fabric.sim.engine.layout import (
     RDMA,
     RETRANSMIT,
     RP_ACTIVE,
+    RP_PACED,
     STREAM,
     WIRE_BYTES,
     Memory,
@@ -162,21 +170,21 @@ def _make_data(m: Memory, q: int, now: int) -> int:
         m[q + QP_DEADLINE_SET] = 1
         push(m, now + m[RETRANSMIT], EVENT_RETRANSMIT, q)
     wire = size + WIRE_BYTES
-    if m[q + RP_ACTIVE]:
+    if m[q + RP_ACTIVE] or m[q + RP_PACED]:
         m[q + QP_NEXT_TIME] = now + int(wire * _PS_BITS_PER_BYTE / floats(m)[q + RATE_NOW])
+    if m[q + RP_ACTIVE]:
         count_sent(m, q, wire)
     m[ingress_of(m[q + QP_SOURCE], m[q + QP_PRIORITY]) + INGRESS_TX_PACKETS] += 1
     return k
 
 
 @jit
-def _scan(m: Memory, p: int, now: int) -> tuple[int, int, int, int]:
-    """What the queue pairs of a NIC could send now.
+def _scan(m: Memory, p: int, held: int, now: int) -> tuple[int, int, int, int]:
+    """What the queue pairs of a NIC could send now, but for those of the classes ``held``.
 
     A mask of their classes, when the next one that still has to wait may send,
     how many are ready, and the first of those.
     """
-    paused = m[p + PORT_PAUSED]
     first, count, turn = m[p + PORT_QP_FIRST], m[p + PORT_QP_COUNT], m[p + PORT_QP_TURN]
     mask, later, ready, chosen = 0, NEVER, 0, NONE
     for step in range(count):
@@ -184,7 +192,7 @@ def _scan(m: Memory, p: int, now: int) -> tuple[int, int, int, int]:
         if at >= count:
             at -= count
         q = first + QP_WORDS * at
-        if m[q + QP_NEXT] >= m[q + QP_LIMIT] or paused >> m[q + QP_CLASS] & 1:
+        if m[q + QP_NEXT] >= m[q + QP_LIMIT] or held >> m[q + QP_CLASS] & 1:
             continue
         if m[q + QP_NEXT_TIME] > now:
             later = min(later, m[q + QP_NEXT_TIME])
@@ -218,9 +226,11 @@ def serve_host(m: Memory, p: int, now: int) -> None:
     if m[p + PORT_BUSY] > now:
         schedule_kick(m, p, m[p + PORT_BUSY])
         return
-    paused = m[p + PORT_PAUSED]
-    control = m[p + PORT_WAITING] & ~paused
-    mask, later, ready, q = _scan(m, p, now)
+    held, opens = capped(m, p, now)
+    held |= m[p + PORT_PAUSED]
+    control = m[p + PORT_WAITING] & ~held
+    mask, later, ready, q = _scan(m, p, held, now)
+    later = min(later, opens)
     if control | mask == 0:
         if later < NEVER:
             schedule_kick(m, p, later)
@@ -237,7 +247,7 @@ def serve_host(m: Memory, p: int, now: int) -> None:
         if m[q + QP_NEXT] < m[q + QP_LIMIT]:
             later = min(later, m[q + QP_NEXT_TIME])
     transmit(m, p, traffic_class, k, now)
-    if ready > 0 or m[p + PORT_WAITING] & ~paused:
+    if ready > 0 or m[p + PORT_WAITING] & ~held:
         later = now
     if later < NEVER:
         schedule_kick(m, p, max(later, m[p + PORT_BUSY]))

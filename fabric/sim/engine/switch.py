@@ -8,6 +8,7 @@ bit's arrival until its first bit leaves.
 from __future__ import annotations
 
 from fabric.sim.engine.egress import (
+    capped,
     class_of_bit,
     dequeue,
     enqueue,
@@ -200,8 +201,9 @@ def serve_switch(m: Memory, p: int, now: int) -> None:
     if m[p + PORT_BUSY] > now:
         schedule_kick(m, p, m[p + PORT_BUSY])
         return
-    waiting = m[p + PORT_WAITING] & ~m[p + PORT_PAUSED]
-    mask, later = waiting, NEVER
+    held, later = capped(m, p, now)
+    waiting = m[p + PORT_WAITING] & ~m[p + PORT_PAUSED] & ~held
+    mask = waiting
     left = waiting
     while left:
         bit = left & -left

@@ -127,6 +127,8 @@ FAULTS = {
     "scheduler": ("leaf1", LEAF_PORT, leaf(lambda p: {"queues": h.queues(
         replace(p, queues=h.queues(p, 3, scheduler=Scheduler("ets", 60))),
         0, scheduler=Scheduler("ets", 40))})),
+    "rate-limit": ("host1", NIC, h.host(
+        lambda p: {"queues": h.queues(p, 3, max_rate_bps=10**9)})),
     "buffer-sanity": ("leaf1", LEAF_PORT, buffer(xon_bytes=160_000)),
     "headroom": ("leaf1", LEAF_PORT, buffer(size_bytes=160_000)),
     "buffer": ("leaf1", LEAF_PORT, buffer(xon_bytes=100_000)),
@@ -204,6 +206,27 @@ def test_every_rule_says_what_holds_what_it_costs_how_to_see_it_and_how_to_mend_
         assert rule.cost, rule.id
         assert rule.see, rule.id
         assert rule.mend, rule.id
+
+
+def test_a_capped_class_is_named_with_its_cap(site, states, intended):
+    h.host(lambda p: {"queues": h.queues(p, 3, max_rate_bps=10**9)})(states)
+    (finding,) = judge(site, states, intended).findings
+    assert finding.message.startswith(
+        "traffic class 3 may send 1G at most, should send without a limit."
+    )
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "right"),
+    [("max_rate_mbps", 1000, 0), ("gd_log2", 10, 11), ("min_decrease_percent", 10, 50)],
+)
+def test_dcqcn_parameters_that_throttle_a_nic_are_found(
+    site, states, intended, parameter, value, right
+):
+    dcqcn(**{parameter: value})(states)
+    (finding,) = judge(site, states, intended).findings
+    assert finding.rule == "dcqcn"
+    assert f"{parameter} is {value}, should be {right}" in finding.message
 
 
 def test_counters_that_were_not_read_are_skips(site, states, intended):

@@ -212,3 +212,26 @@ def test_incast_is_near_the_peers_results(senders, dcqcn):
     assert result.goodput_bps.sum() / wire == pytest.approx(goodput, abs=0.05)
     assert jain(result.goodput_bps) == pytest.approx(fairness, abs=0.05)
     assert result.queues[0].mean_bytes / 1e3 == pytest.approx(queue_kb, rel=0.5)
+
+
+@pytest.mark.parametrize(("gd_log2", "least"), [(11, 0.5), (10, 0.0), (10, 0.5)])
+def test_gd_and_the_least_rest_say_how_deep_a_cut_is(gd_log2, least):
+    simulation = one_flow(gd_log2=gd_log2, min_decrease_percent=round(100 * least))
+    send_cnp(simulation, 100)
+    simulation.advance(101)
+    taken = 1023 / 1024 * 2 ** (10 - gd_log2)
+    assert rates(simulation)[0] == pytest.approx(max(25 * max(1 - taken, least), 0.1), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("clamps", "follows"),
+    [((0, 1), True), ((0, 0), False), ((1, 0), True)],
+    ids=["after time", "never", "always"],
+)
+def test_clamps_say_whether_the_target_follows_a_cut(clamps, follows):
+    always, after_time = clamps
+    simulation = one_flow(clamp_target=always, clamp_target_after_time=after_time)
+    send_cnp(simulation, 100)
+    send_cnp(simulation, 160)  # after one stage of the timer
+    simulation.advance(161)
+    assert bool(rates(simulation)[1] < 25) is follows

@@ -1,12 +1,13 @@
-"""``dcb``: the kernel's own view of PFC, ETS, DSCP map, buffers and DCBX (iproute2).
+"""``dcb``: the kernel's view of PFC, ETS, DSCP map, buffers, rate limits, DCBX (iproute2).
 
-``dcb [-j] [-N] [-s] pfc|ets|app|buffer|dcbx show dev IF``, and ``set``, ``add``,
+``dcb [-j] [-N] [-s] pfc|ets|app|buffer|dcbx|maxrate show dev IF``, and ``set``, ``add``,
 ``del``, ``replace``, ``flush`` as far as drivers take them. Text, JSON and complaints
 as iproute2 6.1 prints them (dcb/*.c). What a driver takes is in ``dcbnl``.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable, Iterator
 
@@ -218,6 +219,43 @@ def _set_dcbx(rules: Mlx5, state: NicState, words: list[str]) -> None:
     rules.set_dcbx(state, words)
 
 
+# lib/utils.c: what a suffix multiplies by to give bits a second.
+_SUFFIXES = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9, "tbit": 10**12, "bps": 8,
+             "": 1}  # fmt: skip
+
+
+def _set_maxrate(rules: Mlx5, state: NicState, words: list[str]) -> None:
+    """Rates as 6.1 hands them on: bytes a second where the kernel wants kbit/s."""
+    limits = list(state.maxrate_kbps)
+    while words:
+        keyword = words.pop(0)
+        if keyword != "tc-maxrate":
+            raise Stop(f'What is "{keyword}"?')
+        for index, text in _mappings(words, PRIORITIES):
+            digits = "".join(itertools.takewhile(str.isdigit, text))
+            factor = _SUFFIXES.get(text[len(digits) :].lower())
+            if factor is None or not digits:
+                raise Stop(f'Invalid mapping "{index}:{text}"')
+            limits[index] = int(digits) * factor // 8
+    rules.set_maxrate(state, limits)
+
+
+def _rate_text(bytes_a_second: int) -> str:
+    """As print_rate writes it (lib/json_print.c)."""
+    rate, unit = bytes_a_second * 8, 0
+    while unit < 4 and rate >= 1000 and (rate % 1000 == 0 or rate >= 1000 * 1000):
+        rate, unit = rate // 1000, unit + 1
+    return f"{rate}{('', 'K', 'M', 'G', 'T')[unit]}bit"
+
+
+def _maxrate(nic: Nic, state: NicState, _: bool) -> tuple[str, dict[str, object]]:
+    if nic.family in ("bnxt", "irdma"):
+        raise Stop("Attribute read: Operation not supported")
+    # 6.1 takes the kernel's kbit/s for bytes a second.
+    rates = " ".join(f"{tc}:{_rate_text(kbps)}" for tc, kbps in enumerate(state.maxrate_kbps))
+    return f"tc-maxrate {rates} ", {"tc_maxrate": list(state.maxrate_kbps)}
+
+
 def _pfc(nic: Nic, state: NicState, _: bool) -> tuple[str, dict[str, object]]:
     cap = dcbnl_of(nic).pfc_cap
     switches = " ".join(f"{p}:{'on' if on else 'off'}" for p, on in enumerate(state.pfc))
@@ -285,6 +323,7 @@ SHOWS: dict[str, Callable[[Nic, NicState, bool], tuple[str, dict[str, object]]]]
     "app": _app,
     "buffer": _buffer,
     "dcbx": _dcbx,
+    "maxrate": _maxrate,
 }
 CHANGES: dict[tuple[str, str], Callable[[Mlx5, NicState, list[str]], None]] = {
     ("pfc", "set"): _set_pfc,
@@ -294,4 +333,5 @@ CHANGES: dict[tuple[str, str], Callable[[Mlx5, NicState, list[str]], None]] = {
     ("app", "replace"): _replace_apps,
     ("app", "flush"): _flush_apps,
     ("dcbx", "set"): _set_dcbx,
+    ("maxrate", "set"): _set_maxrate,
 }

@@ -48,6 +48,10 @@ class Mlx5:
         """PFC of all priorities."""
         driver.set_pfc(state, enabled, 0, self.nic.mtu, int(self.nic.facts["speed_mbps"]))
 
+    def set_maxrate(self, state: NicState, kbps: list[int]) -> None:
+        """Limits of classes (mlx5e_dcbnl_ieee_setmaxrate)."""
+        driver.set_maxrate(state, kbps)
+
     def set_pause(self, state: NicState, *, rx: bool, tx: bool) -> None:
         """Link-level pause."""
         driver.set_pause(state, rx=rx, tx=tx)
@@ -112,6 +116,10 @@ class Bnxt(Mlx5):
         if not state.ets_set[0] or len(lossless) > self.pfc_cap:
             raise Refused(INVALID)
         state.pfc = list(enabled)
+
+    def set_maxrate(self, state: NicState, kbps: list[int]) -> None:  # noqa: ARG002
+        """No such operation in bnxt_dcb.c, nor in ice_dcb_nl.c."""
+        raise Refused(UNSUPPORTED)
 
     def dcbx(self, state: NicState) -> list[str]:
         """The host's mode, or the firmware's agent, which an NVRAM option turns on."""

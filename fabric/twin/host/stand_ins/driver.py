@@ -13,6 +13,7 @@ STRICT, ETS, VENDOR = 0, 2, 255
 TSA_NAMES = {STRICT: "strict", ETS: "ets", VENDOR: "vendor"}
 
 CELL_BYTES = 144
+STEP_KBPS = 100_000
 MIN_MTU, MAX_MTU = 68, 9978
 MAX_CABLE_LENGTH = 1000
 
@@ -54,6 +55,13 @@ def set_ets(state: NicState, prio_tc: list[int], tsa: list[int], tc_bw: list[int
     if shares and sum(shares) != 100:
         raise Refused("Invalid argument")
     state.prio_tc, state.tsa, state.tc_bw = list(prio_tc), list(tsa), list(tc_bw)
+
+
+def set_maxrate(state: NicState, kbps: list[int]) -> None:
+    """Limits of classes, 0 for none, in steps of 100 Mb/s, from 25.5 Gb/s on of 1 Gb/s."""
+    for traffic_class, rate in enumerate(kbps):
+        step = STEP_KBPS if rate < 255 * STEP_KBPS else 10 * STEP_KBPS
+        state.maxrate_kbps[traffic_class] = max(rate // step, 1) * step if rate else 0
 
 
 def set_pause(state: NicState, *, rx: bool, tx: bool) -> None:

@@ -292,7 +292,7 @@ def _set_rate_limit(state: NicState, limits: str) -> None:
     gbps = [_integer(item, 0, 1_000_000, "ratelimit") for item in items]
     if len(gbps) != PRIORITIES:
         raise Stop(1, "ratelimit must have 8 items")
-    state.maxrate_kbps = [value * 1_000_000 for value in gbps]
+    driver.set_maxrate(state, [value * 1_000_000 for value in gbps])
 
 
 def _eight(text: str, what: str) -> None:

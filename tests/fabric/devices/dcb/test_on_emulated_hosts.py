@@ -253,3 +253,44 @@ def test_any_intent_is_reached_from_any_state(family, tmp_path_factory):
         reached()
     finally:
         shell.namespace.close()
+
+
+@one("generic")
+def test_capped_classes_are_read_through_dcb_and_set_free_and_capped_again(host):
+    host.apply(host.change())
+    # 6.1 hands bytes a second on as kbit/s: 8 Mbit is 1 Gb/s.
+    host.run("dcb maxrate set dev ens1f0 tc-maxrate 3:8mbit 5:800kbit")
+    live = host.read()
+    rates = [queue.max_rate_bps for queue in live.port("ens1f0").queues]
+    assert rates == [0, 0, 0, 10**9, 0, 10**8, 0, 0]
+    assert live.saved is not True
+    change = host.change()
+    assert "- ens1f0: rate limits tc3 1G, tc5 100M\n+ ens1f0: rate limits none\n" in change.diff
+    host.apply(change)
+    assert host.read().ports == host.intended.ports
+    assert host.change().empty
+    host.undo(change)
+    assert host.read() == live
+    host.run("sh /etc/paisoar/roce-ens1f0.sh")
+    assert host.read().ports == host.intended.ports
+
+
+@pytest.mark.parametrize("host", ["bnxt", "irdma"], indirect=True)
+def test_of_limits_that_a_driver_does_not_know_nothing_is_said(host):
+    assert "not supported" in host.run("dcb maxrate show dev ens1f0", good=False)
+    host.apply(host.change())
+    live = host.read()
+    assert not any("rate limit" in fact or "maxrate" in fact for fact in live.unread)
+    assert host.change().empty
+
+
+def test_rates_are_bytes_a_second_since_6_18():
+    from fabric.devices.dcb import text
+
+    shown = '{"tc_maxrate":[0,0,0,125000000,0,0,0,0]}'
+    old, new = "dcb utility, iproute2-6.17.0", "dcb utility, iproute2-6.18.0"
+    assert text.max_rates(old, shown) == (0, 0, 0, 125 * 10**9, 0, 0, 0, 0)
+    assert text.max_rates(new, shown) == (0, 0, 0, 10**9, 0, 0, 0, 0)
+    assert text.max_rates("dcb utility, iproute2-ss200127", shown)[3] == 125 * 10**9
+    assert text.rate_word(10**9, old) == "8000000bit"
+    assert text.rate_word(10**9, new) == "1000000000bit"

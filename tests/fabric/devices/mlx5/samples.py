@@ -67,7 +67,7 @@ def ip_link(mtu: int) -> str:
 INTENDED_PARAMETERS = dict(
     zip(
         (parameter.field for parameter in PARAMETERS),
-        (48, 6, 50, 0, 55, 1020, 1023, 50, 55, 0, 5, 40, 50, 100),
+        (48, 6, 50, 0, 55, 1020, 1023, 50, 55, 0, 5, 40, 50, 100, 0, 11, 50, 0, 1),
         strict=True,
     )
 )
@@ -75,7 +75,7 @@ INTENDED_PARAMETERS = dict(
 DEFAULT_PARAMETERS = dict(
     zip(
         (parameter.field for parameter in PARAMETERS),
-        (48, 6, 4, 0, 1, 1019, 1023, 4, 300, 32767, 1, 5, 50, 1),
+        (48, 6, 4, 0, 1, 1019, 1023, 4, 300, 32767, 1, 5, 50, 1, 0, 11, 50, 0, 1),
         strict=True,
     )
 )
@@ -106,7 +106,7 @@ grep: /sys/class/net/ens1f0/qos: No such file or directory
 def debugfs(parameters: dict[str, int]) -> str:
     """``grep -rH .`` over cc_params. Source: Linux drivers/infiniband/hw/mlx5/cong.c."""
     folder = "/sys/kernel/debug/mlx5/0000:3b:00.0/cc_params"
-    lines = [f"{folder}/rp_clamp_tgt_rate:0", f"{folder}/np_cnp_prio_mode:0"]
+    lines = [f"{folder}/np_cnp_prio_mode:0"]
     lines += [f"{folder}/{p.debugfs}:{parameters[p.field]}" for p in PARAMETERS]
     lines.append("/sys/kernel/debug/mlx5/0000:3b:00.1/cc_params/rp_ai_rate:9999")
     return "".join(f"{line}\n" for line in lines)

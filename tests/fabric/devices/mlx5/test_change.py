@@ -46,6 +46,7 @@ def test_an_untouched_host_gets_everything_in_an_order_that_the_driver_takes(int
     commands = change(factory(), intended).commands
     words = [command.split() for command in commands]
     options = [word[3] for word in words if word[0] == "mlnx_qos"]
+    # Nothing is said of rate limits: all eight classes are shown, and none has any.
     assert options == ["--trust", "--dscp2prio", "-p", "--prio2buffer", "--pfc"]
     heads = [
         next(i for i, command in enumerate(commands) if needle in command)
@@ -213,3 +214,53 @@ def test_complaints_of_tools_are_told_from_answers():
     assert not MODULE.is_error(samples.QOS_SET)
     assert MODULE.safety_net("run1").prepare == ()
     assert (MODULE.os, MODULE.netmiko_type) == ("linux", "")
+
+
+def test_a_capped_class_is_set_free_and_the_way_back_caps_it_again(good, intended):
+    text = good[QOS].replace("tc: 3 ratelimit: unlimited", "tc: 3 ratelimit: 1.0 Gbps")
+    assert text != good[QOS]
+    capped = {**good, QOS: text}
+    port = MODULE.read(TARGET, capped).ports[0]
+    assert [q.max_rate_bps for q in port.queues] == [0, 0, 0, 10**9, 0, 0, 0, 0]
+    found = change(capped, intended)
+    assert "mlnx_qos -i ens1f0 -r 0,0,0,0,0,0,0,0" in found.commands
+    assert "mlnx_qos -i ens1f0 -r 0,0,0,1,0,0,0,0" in found.rollback
+    assert "- ens1f0: rate limits tc3 1G\n+ ens1f0: rate limits none\n" in found.diff
+
+
+def test_limits_of_classes_that_are_not_shown_are_taken_off_too(good, intended):
+    text = good[QOS].replace("tc: 7 ratelimit: unlimited, tsa: ets, bw: 0%\n\t priority:  7\n", "")
+    assert text != good[QOS]
+    found = change({**good, QOS: text}, intended)
+    assert "mlnx_qos -i ens1f0 -r 0,0,0,0,0,0,0,0" in found.commands
+    assert "- ens1f0: rate limits tc7 not shown" in found.diff
+
+
+@pytest.mark.parametrize(
+    ("file", "value", "right", "field"),
+    [
+        ("rpg_max_rate", 1000, 0, "max_rate_mbps"),
+        ("rpg_gd", 10, 11, "gd_log2"),
+        ("rpg_min_dec_fac", 5, 50, "min_decrease_percent"),
+        ("clamp_tgt_rate", 1, 0, "clamp_target"),
+        ("clamp_tgt_rate_after_time_inc", 0, 1, "clamp_target_after_time"),
+    ],
+)
+def test_parameters_that_throttle_a_sender_are_read_and_put_right(
+    good, intended, file, value, right, field
+):
+    path = f"{samples.ECN}/roce_rp/{file}"
+    throttled = {**good, SYSFS: good[SYSFS].replace(f"{path}:{right}\n", f"{path}:{value}\n")}
+    assert getattr(MODULE.read(TARGET, throttled).ports[0].nic.dcqcn, field) == value
+    found = change(throttled, intended)
+    assert f"echo {right} > {path}" in found.commands
+    assert f"echo {value} > {path}" in found.rollback
+
+
+def test_a_release_without_these_parameters_is_read_and_planned_all_the_same(good, intended):
+    names = ("rpg_max_rate", "rpg_gd", "rpg_min_dec_fac", "clamp_tgt_rate")
+    lines = good[SYSFS].splitlines(keepends=True)
+    old = {**good, SYSFS: "".join(x for x in lines if not any(f"/{n}" in x for n in names))}
+    dcqcn = MODULE.read(TARGET, old).ports[0].nic.dcqcn
+    assert (dcqcn.max_rate_mbps, dcqcn.gd_log2, dcqcn.clamp_target_after_time) == (0, 11, 1)
+    assert not any("rpg_" in command for command in change(old, intended).commands)

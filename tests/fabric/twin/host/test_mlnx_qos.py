@@ -158,3 +158,15 @@ def test_two_sessions_at_once_lose_nothing(out):
 
     assert "prio:3 dscp:" in out("mlnx_qos -i ens1f0")
     assert len(out("dcb -N app show dev ens1f0").split()) == 1 + 8
+
+
+def test_rate_limits_are_whole_gbps_and_dcb_shows_them_in_its_own_way(out):
+    printed = out("mlnx_qos -i ens1f0 -r 0,0,0,10,0,100,0,0").splitlines()
+    assert "tc: 3 ratelimit: 10.0 Gbps, tsa: vendor" in printed
+    assert "tc: 5 ratelimit: 100.0 Gbps, tsa: vendor" in printed
+    assert "tc: 0 ratelimit: unlimited, tsa: vendor" in printed
+    # iproute2 6.1 takes the driver's kbit/s for bytes a second.
+    assert "3:80Mbit 4:0bit 5:800Mbit" in out("dcb maxrate show dev ens1f0")
+    assert '"tc_maxrate":[0,0,0,10000000,0,100000000,0,0]' in out("dcb -j maxrate show dev ens1f0")
+    out("dcb maxrate set dev ens1f0 tc-maxrate all:0")
+    assert "Gbps" not in out("mlnx_qos -i ens1f0")
