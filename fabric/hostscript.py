@@ -19,15 +19,21 @@ umask 022
 files=0
 failed=0
 changed() {{ [ "$1" = 0 ] || echo {shlex.quote(CHANGED)}; }}
-# write PATH MODE CONTENT: nothing where the file is so already.
+# write PATH MODE CONTENT: nothing where the file is so already. A mode that lets its
+# owner do what MODE does stays: who has closed a file to others had a reason.
 write() {{
-    if [ -f "$1" ] && [ "$(cat "$1"; echo x)" = "$3x" ]; then
-        chmod "$2" "$1"
-        return
+    mode=$2
+    if [ -f "$1" ]; then
+        mode=0$(stat -c %a "$1")
+        [ $((mode & $2 & 0700)) = $(($2 & 0700)) ] || mode=$2
+        if [ "$(cat "$1"; echo x)" = "$3x" ]; then
+            chmod "$mode" "$1"
+            return
+        fi
     fi
     mkdir -p "$(dirname "$1")" &&
         printf %s "$3" > "$1.paisoar" &&
-        chmod "$2" "$1.paisoar" &&
+        chmod "$mode" "$1.paisoar" &&
         mv -f "$1.paisoar" "$1" &&
         files=1
 }}

@@ -18,6 +18,7 @@ from fabric.access import Access, access_to
 from fabric.collect import needs_sudo
 from fabric.devices.base import Target, TargetPort
 from fabric.devices.registry import target_of
+from fabric.errors import InputError
 from fabric.planfile import write_private
 from fabric.site import Site, SwitchSpec
 
@@ -64,11 +65,10 @@ def _variables(site: Site, name: str, access: Access, *, is_switch: bool) -> dic
         "ansible_port": access.port,
         "ansible_user": access.user,
         "paisoar_known_hosts": str(access.known_hosts),
+        "paisoar_key_file": str(access.key_file) if access.key_file is not None else "",
         "paisoar_os": target.os,
         "paisoar_target": dataclasses.asdict(target),
     }
-    if access.key_file is not None:
-        variables["ansible_ssh_private_key_file"] = str(access.key_file)
     if is_switch:
         # The action plugins speak to switches themselves, over netmiko.
         variables["ansible_connection"] = "local"
@@ -76,8 +76,10 @@ def _variables(site: Site, name: str, access: Access, *, is_switch: bool) -> dic
             variables["paisoar_password_variable"] = SWITCH_PASSWORD
         return variables
     # ssh splits a list of files at blanks: inner quotes for ssh, outer ones for Ansible.
-    only = [f'UserKnownHostsFile="{access.known_hosts}"', "GlobalKnownHostsFile=none"]
+    only = [f'UserKnownHostsFile="{_for_ssh(access.known_hosts)}"', "GlobalKnownHostsFile=none"]
     if access.key_file is not None:
+        # Ansible puts the quotes around this one.
+        variables["ansible_ssh_private_key_file"] = _for_ssh(access.key_file)
         only.append("IdentitiesOnly=yes")
     variables["ansible_ssh_common_args"] = " ".join(f"-o {shlex.quote(o)}" for o in only)
     if access.password is not None:
@@ -88,9 +90,26 @@ def _variables(site: Site, name: str, access: Access, *, is_switch: bool) -> dic
     return variables
 
 
+def _for_ssh(path: Path) -> str:
+    """A path inside a quoted option of ssh, so that nothing in it is expanded.
+
+    Source: ssh_config(5), "TOKENS" and "ENVIRONMENT VARIABLES". InputError where ssh
+    or Ansible has no way to write it.
+    """
+    text = str(path)
+    for sign in ("${", "{{", "{%", "{#", "\n"):
+        if sign in text:
+            raise InputError(
+                f"ssh or Ansible would not take {sign!r} in this path for what it is",
+                file=path,
+                advice="Move the site or the file to a folder with a plainer name.",
+            )
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+
+
 def access_from(variables: Mapping[str, Any]) -> Access:
     """The Access that an inventory's variables of one device describe."""
-    key = variables.get("ansible_ssh_private_key_file")
+    key = variables.get("paisoar_key_file")
     secret = variables.get("paisoar_password_variable")
     return Access(
         host=str(variables["ansible_host"]),

@@ -7,9 +7,7 @@ jump hosts, a controller elsewhere) holds for them too.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from fabric.collect import Reading, States, parse_states
@@ -18,6 +16,7 @@ from fabric.events import Event, EventState, OnEvent
 from fabric.inventory import passwords, write_inventory
 from fabric.playside import reading_from
 from fabric.runner import run_playbook
+from fabric.scratch import scratch_folder
 from fabric.site import Site
 from fabric.stop import StopSwitch
 
@@ -59,10 +58,9 @@ def read_states_by_playbook(
             on_event(Event(device, _STEP, state, text))
 
     with (
-        tempfile.TemporaryDirectory(prefix="paisoar-read-") as name,
+        scratch_folder() as folder,
         StopSwitch(at_once=True) as stop,
     ):
-        folder = Path(name)
         outputs = folder / "outputs"
         outputs.mkdir(mode=0o700)
         write_inventory(folder / "inventory.json", site, names)

@@ -9,10 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,6 +23,7 @@ from ansible_runner import Runner, RunnerConfig
 
 from fabric.errors import ToolError
 from fabric.playstart import PROMPT
+from fabric.scratch import scratch_folder
 from fabric.stop import StopSwitch
 
 AnsibleEvent = Mapping[str, Any]
@@ -102,19 +101,21 @@ def run_playbook(
             f"{program} is missing.", advice="Install ansible-core into the same environment."
         )
     # Sockets of shared SSH connections lie here: their paths must be short.
-    scratch = Path(tempfile.mkdtemp(prefix="paisoar-"))
-    try:
-        config = _config(name, folder, inventory, scratch, ident, extra_vars, limit, forks, secrets)
+    with scratch_folder() as scratch:
+        # Ansible would expand a `$HOME` in the path of the inventory itself.
+        named = scratch / "inventory.json"
+        named.symlink_to(inventory.resolve())
+        config = _config(name, folder, named, scratch, ident, extra_vars, limit, forks, secrets)
         config.command[0] = str(program)
         config.command += ["--check"] if check else []
         start = [sys.executable, "-m", "fabric.playstart", "--parent", str(os.getpid())]
         start += ["--lock", str(lock)] if lock is not None else []
         start += ["--ask", ",".join(secrets)] if secrets else []
         config.command = [*start, *config.command]
-        return _run(config, stop, stop_file, on_event)
-    finally:
-        _end_shared_connections(scratch)
-        shutil.rmtree(scratch, ignore_errors=True)
+        try:
+            return _run(config, stop, stop_file, on_event)
+        finally:
+            _end_shared_connections(scratch)
 
 
 def _config(

@@ -36,6 +36,20 @@ def run(tmp_path):
 
 
 @pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(("mode", "after"), [(0o700, 0o700), (0o640, 0o755)])
+def test_a_file_that_was_closed_to_others_stays_closed(run, tmp_path, shell, mode, after):
+    path = tmp_path / "script"
+    path.write_text("before\n")
+    path.chmod(mode)
+    files = (FileChange(str(path), "before\n", "after\n", "0755"),)
+    assert run(apply_script(files, ()), shell).returncode == 0
+    assert path.stat().st_mode & 0o777 == after
+    assert run(rollback_script(files, ()), shell).returncode == 0
+    assert path.stat().st_mode & 0o777 == after
+    assert path.read_text() == "before\n"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
 def test_forth_and_back_leaves_what_was_there(run, tmp_path, shell):
     old, new = tmp_path / "old", tmp_path / "etc" / "new"
     old.write_text("before\n\n")

@@ -5,7 +5,7 @@ import os
 import psutil
 import pytest
 
-from fabric.errors import ToolError
+from fabric.errors import InputError, ToolError
 from fabric.inventory import passwords, write_inventory
 from fabric.runner import run_playbook
 from fabric.topology import ClosShape
@@ -29,8 +29,8 @@ def net(tmp_path, monkeypatch):
         yield net
 
 
-def _run(net, tmp_path, command, **options):
-    play = tmp_path / "play.yml"
+def _run(net, tmp_path, command, plays=None, **options):
+    play = (plays or tmp_path) / "play.yml"
     play.write_text(PLAY.format(command=command))
     inventory = tmp_path / "inventory.json"
     write_inventory(inventory, net.site, net.site.topology.hosts)
@@ -62,6 +62,27 @@ def test_a_host_is_reached_with_a_password_that_no_file_holds(net, tmp_path, mon
     mine = psutil.Process().children(recursive=True)
     assert [p for p in mine if p.is_running() and p.name() in ("ssh", "ansible-playbook")] == []
     assert "PAISOAR_HOST_PASSWORD" in os.environ
+
+
+def test_a_host_is_reached_from_a_folder_with_an_odd_name(tmp_path, monkeypatch):
+    folder = tmp_path / """a "b' %h $HOME \\ ä"""
+    folder.mkdir()
+    monkeypatch.setenv("LC_ALL", "C")
+    with switch_site(folder, monkeypatch, ClosShape(1, 1, 0), hosts=True) as net:
+        events = []
+        run = _run(net, folder, "true", plays=tmp_path, on_event=events.append)
+    assert run.exit_code == 0, run.output
+    assert any(event["event"] == "runner_on_ok" for event in events)
+
+
+def test_a_folder_that_ssh_cannot_be_told_of_is_refused(tmp_path, monkeypatch):
+    folder = tmp_path / "a${HOME}"
+    folder.mkdir()
+    with (
+        switch_site(folder, monkeypatch, ClosShape(1, 1, 0), hosts=True) as net,
+        pytest.raises(InputError, match="ssh or Ansible would not take"),
+    ):
+        write_inventory(tmp_path / "inventory.json", net.site, net.site.topology.hosts)
 
 
 def test_an_error_in_the_callers_events_ends_the_playbook(net, tmp_path):
