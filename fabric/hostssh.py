@@ -57,6 +57,7 @@ class _Hosts:
         self.pid = os.getpid()
         self.loop = asyncio.new_event_loop()
         self.connections: dict[tuple[str, int, str], asyncssh.SSHClientConnection] = {}
+        self.running: set[asyncio.Task[Any]] = set()
         self.gate = asyncio.Semaphore(HOSTS_AT_ONCE)
         self.thread = threading.Thread(target=self._run, name="paisoar-hosts", daemon=True)
         self.thread.start()
@@ -68,6 +69,19 @@ class _Hosts:
     def submit(self, work: Coroutine[Any, Any, _Result]) -> concurrent.futures.Future[_Result]:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
+    def start(self, work: Coroutine[Any, Any, _Result]) -> concurrent.futures.Future[_Result]:
+        """As :meth:`submit`; ends unfinished when the connections are closed."""
+        return self.submit(self._tracked(work))
+
+    async def _tracked(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+        task = asyncio.current_task()
+        assert task is not None
+        self.running.add(task)
+        try:
+            return await work
+        finally:
+            self.running.discard(task)
+
     def close(self) -> None:
         self.submit(self._disconnect()).result(timeout=10)
         self.loop.call_soon_threadsafe(self.loop.stop)
@@ -75,6 +89,10 @@ class _Hosts:
         self.loop.close()
 
     async def _disconnect(self) -> None:
+        # After Ctrl-C: what still runs would see its connection break, and connect again.
+        for task in self.running:
+            task.cancel()
+        await asyncio.gather(*self.running, return_exceptions=True)
         connections = list(self.connections.values())
         self.connections.clear()
         for connection in connections:
@@ -144,7 +162,7 @@ def run_on_host(
     or logged in to, DeviceError where a command does not end in time.
     """
     pool = _pool()
-    return pool.submit(pool.run(device, access, commands, sudo))
+    return pool.start(pool.run(device, access, commands, sudo))
 
 
 async def _connect(device: str, access: Access) -> asyncssh.SSHClientConnection:

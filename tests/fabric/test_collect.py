@@ -3,7 +3,11 @@
 import asyncio
 import concurrent.futures
 import dataclasses
+import gc
+import logging
 import socket
+import time
+from pathlib import Path
 
 import asyncssh
 import pytest
@@ -98,6 +102,20 @@ def test_a_command_that_does_not_end_is_named(host, monkeypatch):
     monkeypatch.setattr("fabric.hostssh.COMMAND_TIMEOUT_S", 0.3)
     with pytest.raises(DeviceError, match=r"host1: run 'sleep 2'.*has not ended after 0.3 s"):
         run_on_host("host1", access, ("sleep 2",)).result()
+
+
+def test_what_still_runs_when_connections_are_closed_ends_quietly(host, tmp_path, caplog):
+    servers, access = host
+    begun = tmp_path / "begun"
+    commands = tuple(f"touch {begun}{number}; sleep 9; true {number}" for number in range(3))
+    running = run_on_host("host1", access, commands)
+    while not Path(f"{begun}2").exists():
+        time.sleep(0.01)
+    close_hosts()
+    gc.collect()
+    assert running.cancelled()
+    assert len(servers._connections["host1"]) == 1
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 def _closed_port():
