@@ -10,12 +10,15 @@ import atexit
 import contextlib
 import os
 import re
+import select
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import netmiko
+import paramiko
 from netmiko.channel import SSHChannel
 from netmiko.exceptions import (
     NetmikoAuthenticationException,
@@ -41,6 +44,7 @@ SETTLING_COMMAND = "show version"
 # What Junos prints on a line of its own before a prompt.
 _CONTEXT = re.compile(r"\{(?:master|backup|linecard|primary|secondary)[^}]*\}|\[edit\]")
 
+_CLOSED = "the switch closed the connection"
 _SESSION_ERRORS = (NetmikoBaseException, SSHException, OSError, EOFError, ValueError)
 
 
@@ -58,17 +62,21 @@ class SwitchSession:
     prompt_end = r"(?:\([^)\r\n]*\))?[>#] ?\s*$"
     # Whether a prompt that ends in ``>`` asks for ``enable``.
     has_enable = True
+    line_timeout_s = LINE_TIMEOUT_S
 
     def __init__(self, device: str, access: Access, netmiko_type: str) -> None:
         self.device = device
         self._access = access
         self._cli = _log_in(device, access, netmiko_type)
-        self._cli.channel = _LiveChannel(self._cli.remote_conn, self._cli.encoding)
+        self._channel = _LiveChannel(self._cli.remote_conn, self._cli.encoding)
+        self._cli.channel = self._channel
+        # What has been read beyond the end of an answer.
+        self._rest = ""
         self.kept = False
         self._unprivileged = False
         name = re.escape(str(self._cli.base_prompt))
         # The prompt alone on the last line.
-        self._prompt = rf"(?:^|[\r\n]){self.prompt_start}{name}{self.prompt_end}"
+        self._prompt = re.compile(rf"(?:^|[\r\n]){self.prompt_start}{name}{self.prompt_end}")
         self._settle()
 
     def _settle(self) -> None:
@@ -82,7 +90,7 @@ class SwitchSession:
         command = self.settling_command
         with self._answering(command, SHOW_TIMEOUT_S):
             self._cli.write_channel(command + self._cli.RETURN)
-            self._cli.read_until_pattern(pattern=command, read_timeout=SHOW_TIMEOUT_S)
+            self._until(re.compile(re.escape(command)), SHOW_TIMEOUT_S)
             while not self._answer(SHOW_TIMEOUT_S).strip():
                 pass
         if self._unprivileged and self.has_enable:
@@ -92,12 +100,29 @@ class SwitchSession:
 
     def _answer(self, timeout_s: float) -> str:
         """What comes up to the next prompt, without any prompt line."""
-        text = self._cli.read_until_pattern(pattern=self._prompt, read_timeout=timeout_s)
+        text = self._until(self._prompt, timeout_s)
         self._unprivileged = text.rstrip().endswith(">")
         lines = str(self._cli.normalize_linefeeds(text)).split("\n")
         return "\n".join(
-            line for line in lines if not (re.match(self._prompt, line) or _CONTEXT.fullmatch(line))
+            line for line in lines if not (self._prompt.match(line) or _CONTEXT.fullmatch(line))
         )
+
+    def _until(self, pattern: re.Pattern[str], timeout_s: float) -> str:
+        """What comes up to the end of the first match of ``pattern``.
+
+        Waits for what comes, where netmiko's reading sleeps between looks: most of
+        the time of a change would go there, since each line waits for its prompt.
+        """
+        deadline_s = time.monotonic() + timeout_s
+        text, self._rest = self._rest, ""
+        while not (found := pattern.search(text)):
+            left_s = deadline_s - time.monotonic()
+            if left_s <= 0:
+                raise ReadTimeout
+            self._channel.wait(left_s)
+            text += str(self._cli.read_channel())
+        self._rest = text[found.end() :]
+        return text[: found.end()]
 
     def show(self, command: str, *, timeout_s: float = SHOW_TIMEOUT_S) -> str:
         """What the switch prints for an exec command, without echo and prompt.
@@ -106,7 +131,7 @@ class SwitchSession:
         """
         with self._answering(command, timeout_s):
             self._cli.write_channel(command + self._cli.RETURN)
-            self._cli.read_until_pattern(pattern=re.escape(command), read_timeout=timeout_s)
+            self._until(re.compile(re.escape(command)), timeout_s)
             return self._answer(timeout_s).removeprefix("\n").rstrip("\n")
 
     def configure(
@@ -127,7 +152,7 @@ class SwitchSession:
         self._enter(edit, is_error)
         refused: RejectedError | None = None
         for number, line in enumerate(lines):
-            answer = self._line(line)
+            answer = self.show(line.strip(), timeout_s=self.line_timeout_s)
             if insist and is_error(answer):
                 refused = RefusedLineError(self.device, line.strip(), answer.strip(), number)
                 break
@@ -154,23 +179,6 @@ class SwitchSession:
     def _leave(self) -> None:
         with self._answering("leave configuration mode", LINE_TIMEOUT_S):
             self._cli.exit_config_mode()
-
-    def _line(self, line: str) -> str:
-        with self._answering(line, LINE_TIMEOUT_S):
-            answer = str(
-                self._cli.send_config_set(
-                    [line.strip()],
-                    enter_config_mode=False,
-                    exit_config_mode=False,
-                    read_timeout=LINE_TIMEOUT_S,
-                )
-            )
-        # First the echo of the line, last the next prompt.
-        return "\n".join(
-            text
-            for text in answer.splitlines()
-            if text.strip() != line.strip() and not re.search(self._prompt, text)
-        )
 
     @contextlib.contextmanager
     def _answering(self, doing: str, timeout_s: float) -> Iterator[None]:
@@ -206,15 +214,13 @@ class ShellSession(SwitchSession):
 
     settling_command = "uname"
     prompt_end = r"[$#] ?\s*$"
+    line_timeout_s = EXEC_TIMEOUT_S
 
     def _enter(self, edit: Edit, is_error: Callable[[str], bool]) -> None:
         pass
 
     def _leave(self) -> None:
         pass
-
-    def _line(self, line: str) -> str:
-        return self.show(line.strip(), timeout_s=EXEC_TIMEOUT_S)
 
 
 class BracketSession(SwitchSession):
@@ -227,6 +233,7 @@ class BracketSession(SwitchSession):
     prompt_start = r"(?:<|\[[~*]?)"
     prompt_end = r"[^<>\[\]\r\n]*[>\]] ?\s*$"
     has_enable = False
+    line_timeout_s = EXEC_TIMEOUT_S
 
     def _enter(self, edit: Edit, is_error: Callable[[str], bool]) -> None:
         command = edit.enter or "system-view"
@@ -236,9 +243,6 @@ class BracketSession(SwitchSession):
 
     def _leave(self) -> None:
         self.show("return", timeout_s=EXEC_TIMEOUT_S)
-
-    def _line(self, line: str) -> str:
-        return self.show(line.strip(), timeout_s=EXEC_TIMEOUT_S)
 
 
 # netmiko's types that are spoken to otherwise.
@@ -253,11 +257,26 @@ _SESSIONS: dict[str, type[SwitchSession]] = {
 class _LiveChannel(SSHChannel):  # type: ignore[misc] # netmiko has no types
     """Netmiko's channel, which takes a closed one for silence and waits on; this one says so."""
 
+    def __init__(self, conn: paramiko.Channel, encoding: str) -> None:
+        super().__init__(conn, encoding)
+        self._ready = select.poll()
+        self._ready.register(conn.fileno(), select.POLLIN)
+
+    def wait(self, timeout_s: float) -> None:
+        """Return once there is something to read, or the session has ended, or it is time."""
+        self._ready.poll(timeout_s * 1000)
+
     def read_channel(self) -> str:
         text = str(super().read_channel())
         if not text and self.remote_conn.closed:
-            raise EOFError("the switch closed the connection")
+            raise EOFError(_CLOSED)
         return text
+
+    def write_channel(self, out_data: str) -> None:
+        try:
+            super().write_channel(out_data)
+        except OSError as error:
+            raise EOFError(_CLOSED) from error
 
 
 class RefusedLineError(RejectedError):

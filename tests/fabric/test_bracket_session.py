@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from fabric.access import Access
@@ -78,6 +80,14 @@ def test_shows_and_configures(servers, module, mark):
     sent = [*(line.strip() for line in lines), *net.edit.apply, "return"]
     assert cli.lines[-len(sent) :] == sent
     assert cli.view == ""
+
+
+def test_no_line_waits_longer_than_for_its_prompt(servers, monkeypatch):
+    with session_on(servers, Cli(""), COMWARE) as session:
+        slept = []
+        monkeypatch.setattr(time, "sleep", slept.append)
+        session.configure(("qos trust dscp",) * 50, COMWARE.is_error)
+    assert slept == []
 
 
 def test_a_refused_line_discards_and_leaves(servers):

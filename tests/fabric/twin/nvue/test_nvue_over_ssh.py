@@ -18,7 +18,7 @@ def net(tmp_path, monkeypatch):
 
 def test_it_does_what_is_intended_saves_it_and_is_then_left_alone(net):
     order, leaf = net.order(), net.switches["leaf1"]
-    assert str(net.apply(order, check=True)) == "done: would be changed"
+    assert str(net.apply(order, check=True)) == "would-change"
     assert str(net.apply(order)) == "done"
     state = net.read().states["leaf1"]
     assert mismatches(state, order.intended) == []

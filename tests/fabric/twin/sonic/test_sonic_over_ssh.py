@@ -7,7 +7,7 @@ import pytest
 from fabric.plan import mismatches
 from fabric.twin.shell.session import Answer
 from fabric.twin.sonic import EmulatedSwitch
-from tests.fabric.twin.shell.over_ssh import RUN, meddle, shell_site
+from tests.fabric.twin.shell.over_ssh import meddle, shell_site
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def net(tmp_path, monkeypatch):
 
 def test_it_does_what_is_intended_saves_it_and_is_then_left_alone(net):
     order, leaf = net.order(), net.switches["leaf1"]
-    assert str(net.apply(order, check=True)) == "done: would be changed"
+    assert str(net.apply(order, check=True)) == "would-change"
     assert leaf.config.get("PORT", "Ethernet0", "mtu") == "9100"
     assert str(net.apply(order)) == "done"
     state = net.read().states["leaf1"]
@@ -43,8 +43,8 @@ def test_a_refused_command_puts_everything_back_line_by_line(net, monkeypatch):
     assert outcome.state == "rolled-back"
     assert "PFC_WD|Ethernet0" in outcome.detail
     assert "ERR max number of clients" in outcome.detail
-    # The generic updater refused to: the checkpoint stays for people.
-    assert list(leaf.checkpoints) == [f"paisoar-{RUN}"]
+    # All is back: nobody needs the checkpoint any more.
+    assert leaf.checkpoints == {}
     assert leaf.running_text() == before
     assert leaf.startup == boot
 
