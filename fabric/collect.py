@@ -313,10 +313,14 @@ _Out = TypeVar("_Out")
 def _then(
     future: concurrent.futures.Future[_In], change: Callable[[_In], _Out]
 ) -> concurrent.futures.Future[_Out]:
-    """A future of ``change`` applied to the result; the same error where there is one."""
+    """A future of ``change`` applied to the result; cancelled or the same error where it is so."""
     changed: concurrent.futures.Future[_Out] = concurrent.futures.Future()
 
     def pass_on(done: concurrent.futures.Future[_In]) -> None:
+        if done.cancelled():
+            changed.cancel()
+            changed.set_running_or_notify_cancel()
+            return
         error = done.exception()
         if error is not None:
             changed.set_exception(error)

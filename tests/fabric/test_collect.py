@@ -109,11 +109,13 @@ def test_what_still_runs_when_connections_are_closed_ends_quietly(host, tmp_path
     begun = tmp_path / "begun"
     commands = tuple(f"touch {begun}{number}; sleep 9; true {number}" for number in range(3))
     running = run_on_host("host1", access, commands)
+    read = collect._then(running, collect._reading)
     while not Path(f"{begun}2").exists():
         time.sleep(0.01)
     close_hosts()
     gc.collect()
     assert running.cancelled()
+    assert read.cancelled()
     assert len(servers._connections["host1"]) == 1
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
