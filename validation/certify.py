@@ -131,8 +131,13 @@ def certify(
     predicate = _predicate(site, run, states, now, signing.public_key.keyid, listed.sequence)
     data = seal(statement_bytes(predicate), PAYLOAD_TYPE, signing)
     # States first: a certificate that is seen has them beside it.
-    write_whole(certificates.states_path(site, predicate.id), states_bytes(states))
-    write_whole(certificates.certificate_path(site, predicate.id), data)
+    beside = certificates.states_path(site, predicate.id)
+    write_whole(beside, states_bytes(states))
+    try:
+        write_whole(certificates.certificate_path(site, predicate.id), data)
+    except InputError:
+        beside.unlink()
+        raise
     return certificates.verify(site, predicate.id, clock=lambda: now)
 
 

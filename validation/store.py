@@ -40,6 +40,7 @@ from validation.times import to_text
 
 DATABASE_VARIABLE = "PAISOAR_DATABASE_URL"
 _MAX_LISTED = 5
+_READ_ONLY = "paisoar_read_only"
 
 _RUN_COLUMNS = tuple(RunRow.__table__.columns)
 _SUITE_COLUMNS = (SuiteRow.name, SuiteRow.status, SuiteRow.facts)
@@ -62,28 +63,18 @@ def run_dir(site: Site, run_id: str) -> Path:
 
 
 class Store:
-    """The results of one site. Use as a context manager; closing frees the database."""
+    """The results of one site. Use as a context manager; closing frees the database.
+
+    ``name`` is the database's file, or its URL without a password.
+    """
 
     def __init__(self, site: Site, url: str | None = None) -> None:
         self.site = site
         url = url or os.environ.get(DATABASE_VARIABLE)
-        if url is None:
-            try:
-                validation_dir(site).mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise not_written(validation_dir(site), error) from error
-            url = f"sqlite:///{database_path(site)}"
-        try:
-            self._engine = create_engine(url)
-        except (SQLAlchemyError, ImportError) as error:
-            raise ToolError(
-                f"the results database cannot be opened: {_first_line(error)}",
-                advice=f"{DATABASE_VARIABLE} names it as a SQLAlchemy URL; unset it for SQLite.",
-            ) from error
-        if self._engine.dialect.name == "sqlite":
-            event.listen(self._engine, "connect", _prepare_sqlite)
+        self.name, self._engine = _named(url) if url else _own(site)
         with self._failures():
-            Base.metadata.create_all(self._engine)
+            if not _is_read_only(self._engine):
+                Base.metadata.create_all(self._engine)
 
     def __enter__(self) -> Store:
         return self
@@ -99,12 +90,6 @@ class Store:
     def engine(self) -> Engine:
         """For reports that want to query on their own."""
         return self._engine
-
-    @property
-    def name(self) -> str:
-        """The database's file, or its URL without a password."""
-        url = self._engine.url
-        return str(url.database) if url.drivername.startswith("sqlite") else url.render_as_string()
 
     def write_file(self, run_id: str, name: str, data: bytes) -> str:
         """Keep one file of evidence; returns its SHA-256. InputError where that fails."""
@@ -240,6 +225,46 @@ def file_name(suite: str, kind: str) -> str:
     if kind == "states":
         return STATES_FILE
     return f"{suite}.{kind}.{'json' if kind == 'outline' else 'parquet'}"
+
+
+def _named(url: str) -> tuple[str, Engine]:
+    """A database that was named, and how to call it: its file, or its URL without a password."""
+    try:
+        engine = create_engine(url)
+    except (SQLAlchemyError, ImportError) as error:
+        raise ToolError(
+            f"the results database cannot be opened: {_first_line(error)}",
+            advice=f"{DATABASE_VARIABLE} names it as a SQLAlchemy URL; unset it for SQLite.",
+        ) from error
+    if engine.dialect.name != "sqlite":
+        return engine.url.render_as_string(), engine
+    event.listen(engine, "connect", _prepare_sqlite)
+    return str(engine.url.database), engine
+
+
+def _own(site: Site) -> tuple[str, Engine]:
+    """The site's own database and its path; only to read where nothing can be written."""
+    folder, path = validation_dir(site), database_path(site)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise not_written(folder, error) from error
+    if os.access(folder, os.W_OK) or not path.exists() or _unfinished(path):
+        return _named(f"sqlite:///{path}")
+    # SQLite keeps files beside a database even to read it, unless nobody can write to it.
+    uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+    engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(uri, uri=True))
+    return str(path), engine.execution_options(**{_READ_ONLY: True})
+
+
+def _unfinished(path: Path) -> bool:
+    """Whether writes wait beside the database to be taken over into it."""
+    wal = path.with_name(f"{path.name}-wal")
+    return wal.exists() and wal.stat().st_size > 0
+
+
+def _is_read_only(engine: Engine) -> bool:
+    return bool(engine.get_execution_options().get(_READ_ONLY))
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:

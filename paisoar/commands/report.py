@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -41,8 +44,12 @@ def write(ui: Ui, file: Path, run_id: str = "", output: Path | None = None) -> A
     ui.say("drawing")
     folder = output or site.state_dir / "report"
     content = gather(site, done)
-    page = write_page(content, folder / "index.html")
-    tables = write_tables(content, folder / "tables")
+    with _whole(folder) as made:
+        written = (
+            write_page(content, made / "index.html"),
+            *write_tables(content, made / "tables"),
+        )
+    page, *tables = (folder / path.relative_to(made) for path in written)
     document = {
         "page": str(page),
         "tables": [str(path) for path in tables],
@@ -51,3 +58,27 @@ def write(ui: Ui, file: Path, run_id: str = "", output: Path | None = None) -> A
         "run": done.id,
     }
     return Answer(document, lambda out: out.print(f"{page} ({len(tables)} tables beside it)"))
+
+
+@contextmanager
+def _whole(folder: Path) -> Iterator[Path]:
+    """A folder to write to, whose files end up in ``folder`` all or not at all.
+
+    Raises InputError where there is no room or no permission.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".unfinished-", dir=folder) as unfinished:
+            made = Path(unfinished)
+            yield made
+            for path in [path for path in made.rglob("*") if path.is_file()]:
+                target = folder / path.relative_to(made)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                path.replace(target)
+    except OSError as error:
+        raise InputError(
+            f"the report cannot be written: {error.strerror or error}",
+            file=folder,
+            advice="Nothing half-written was left, an earlier report stands. Make room, or name "
+            "another folder with --output.",
+        ) from error
