@@ -26,7 +26,7 @@ from trainer.collective.engine import (
 )
 from trainer.collective.errors import MismatchError
 from trainer.collective.stamp import Stamp
-from trainer.collective.transport import Incoming, Patience, Region, Transport
+from trainer.collective.transport import Circulating, Incoming, Patience, Region, Transport
 
 CACHE_LINE_BYTES = 64
 # Fewer calls to the kernel against what stays in a core's cache until it is combined.
@@ -58,6 +58,7 @@ class RingEngine:
         self.rank = transport.rank
         self.size = transport.size
         self._transport = transport
+        self._circulating = transport if isinstance(transport, Circulating) else None
         self._patience = patience
         self._segment_bytes = segment_bytes
         self._regions = Regions()
@@ -92,8 +93,15 @@ class RingEngine:
         """Allreduce an array that lies at ``place``, then divide it by ``divisor``."""
         n, rank, itemsize = self.size, self.rank, array.itemsize
         mine = array.view(kernels.storage_dtype(array.dtype))
-        octets = array.view(np.uint8)
         form = kernels.form_of(array.dtype)
+        if self._circulating is not None:
+            theirs = self._circulating.circulate(
+                mine, int(op), form, divisor, stamp.packed, self._patience
+            )
+            if theirs is not None:
+                raise self._disagreement(Stamp.unpack(theirs), stamp)
+            return
+        octets = array.view(np.uint8)
         chunks = split(array.size, n, itemsize)
         step = max(1, self._segment_bytes // itemsize)
         for a, b in _segments(chunks[rank], step):
@@ -218,14 +226,16 @@ class RingEngine:
         """The next segment; MismatchError if the left neighbour is doing something else."""
         incoming = self._transport.take(into, nbytes, self._patience)
         if incoming.stamp != stamp.packed or incoming.view.size != nbytes:
-            left = self._patience.number((self.rank - 1) % self.size)
-            mine = self._patience.number(self.rank)
-            theirs = Stamp.unpack(incoming.stamp)
-            raise MismatchError(
-                f"rank {left} and rank {mine} disagree: "
-                f"rank {left} is in {theirs}, rank {mine} in {stamp}."
-            )
+            raise self._disagreement(Stamp.unpack(incoming.stamp), stamp)
         return incoming
+
+    def _disagreement(self, theirs: Stamp, stamp: Stamp) -> MismatchError:
+        left = self._patience.number((self.rank - 1) % self.size)
+        mine = self._patience.number(self.rank)
+        return MismatchError(
+            f"rank {left} and rank {mine} disagree: "
+            f"rank {left} is in {theirs}, rank {mine} in {stamp}."
+        )
 
     def _placed(
         self, array: np.ndarray, stamp: Stamp, *, filled: bool = True

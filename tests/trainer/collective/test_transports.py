@@ -11,7 +11,9 @@ from fabric.errors import PeerError
 from tests.trainer.groups import group
 from trainer.collective.engine import address_of
 from trainer.collective.errors import LostPeerError
+from trainer.collective.settings import NetworkSettings
 from trainer.collective.shared_words import advance, reached, wait_for, waiting_habits
+from trainer.collective.transports.tcp import TcpTransport
 
 
 def test_shared_memory_has_no_name_that_could_be_left_behind():
@@ -111,3 +113,24 @@ def test_a_neighbour_whose_connection_breaks_is_named(monkeypatch):
     assert isinstance(error, LostPeerError)
     assert error.failure.culprit.rank == 1
     assert "connection" in str(error)
+
+
+def test_an_allreduce_over_tcp_is_one_loop_and_no_chain_of_messages(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("a step of its own")
+
+    with group(3, "tcp", settings=NetworkSettings(channels=2)) as ranks:
+        monkeypatch.setattr(TcpTransport, "take", refuse)
+        monkeypatch.setattr(TcpTransport, "post", refuse)
+        # Longer than a piece, and no multiple of anything.
+        sums = ranks(lambda c: c.allreduce(np.arange(700_001, dtype=np.float32)))
+    assert all((part == 3 * np.arange(700_001, dtype=np.float32)).all() for part in sums)
+
+
+def test_ranks_that_disagree_are_told_so_whatever_the_channels():
+    with group(2, "tcp", settings=NetworkSettings(channels=3), patience_s=5.0) as ranks:
+        errors = ranks.errors(lambda c: c.allreduce(np.zeros(100 + c.rank, np.float32)))
+    said = " ".join(map(str, errors))
+    assert all(isinstance(error, PeerError) for error in errors)
+    assert "rank 0 is in allreduce 1 (sum) of float32[100]" in said
+    assert "float32[101]" in said

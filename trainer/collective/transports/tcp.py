@@ -1,7 +1,8 @@
 """TCP between neighbours: connections to the right and from the left, never blocking.
 
 A message is a header (length, stamp) and the bytes. Messages take the
-connections (channels) in turn. Data is sent from the
+connections (channels) in turn; an allreduce is one message on each of them
+(:mod:`~trainer.collective.transports.tcp_ring`). Data is sent from the
 region and, where the caller says where it belongs, received in place. While
 it waits for the left neighbour a rank keeps sending to the right one, so a
 ring of full socket buffers cannot lock up. Connections are proved by HMAC
@@ -20,6 +21,7 @@ import select
 import socket
 import struct
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +31,7 @@ from trainer.collective.party import Party
 from trainer.collective.shared_words import waiting_habits
 from trainer.collective.transport import PAGE_BYTES, STAMP_BYTES, Incoming, Patience, Region
 from trainer.collective.transports import tcp_kernels as kernels
+from trainer.collective.transports import tcp_ring
 from trainer.collective.wire import PROOF_BYTES, receive_exactly
 
 _HEADER = struct.Struct(f"<Q{STAMP_BYTES}s")
@@ -130,6 +133,12 @@ class TcpTransport:
         self._outgoing = _Outgoing(channels)
         self._channels = self._meet(party, host, channels)
         self._rights = np.array([channel.right.fileno() for channel in self._channels], np.int32)
+        self._lefts = np.array([channel.left.fileno() for channel in self._channels], np.int32)
+        self._state = np.zeros((channels, tcp_ring.STATE_COLUMNS), np.int64)
+        self._headers = np.zeros((1 + channels, _HEADER.size), np.uint8)
+        self._headers_at = address_of(self._headers)
+        self._scratch = np.empty(channels * tcp_ring.SCRATCH_BYTES, np.uint8)
+        self._scratch_at = address_of(self._scratch)
         for channel in self._channels:
             for sock in (channel.right, channel.left):
                 sock.setblocking(False)
@@ -193,6 +202,50 @@ class TcpTransport:
                 patience.check((self.rank + 1) % self.size, time.monotonic() - began)
         self._outgoing.forget()
 
+    def circulate(
+        self, array: np.ndarray, op: int, form: int, divisor: int, stamp: bytes, patience: Patience
+    ) -> bytes | None:
+        """See :class:`~trainer.collective.transport.Circulating`."""
+        state = self._state
+        state[:] = 0
+        state[:, tcp_ring.IN_ITEM] = 1
+        _HEADER.pack_into(self._headers.data, 0, array.nbytes, stamp)
+        like, base = array[:0], address_of(array)
+        began, before = time.monotonic(), b""
+        while True:
+            outcome = tcp_ring.circulate(
+                like,
+                base,
+                array.size,
+                op,
+                form,
+                divisor,
+                self.rank,
+                self.size,
+                self._lefts,
+                self._rights,
+                state,
+                self._headers,
+                self._headers_at,
+                self._scratch_at,
+                self._wanted,
+                self._wanted_at,
+                _CODES,
+                self._habits,
+                self._timespec,
+            )
+            if outcome == kernels.DONE:
+                return None
+            if outcome == kernels.UNEXPECTED:
+                return self._strange_stamp()
+            self._check(outcome, patience)
+            if state.tobytes() != before:
+                before, began = state.tobytes(), time.monotonic()
+            comes, goes = tcp_ring.awaited(state, self.size)
+            self._sleep([self._channels[i].left for i in comes], goes)
+            peer = (self.rank + (-1 if comes.size else 1)) % self.size
+            patience.check(peer, time.monotonic() - began)
+
     def close(self) -> None:
         """See :class:`~trainer.collective.transport.Transport`."""
         self._outgoing.clear()
@@ -224,23 +277,36 @@ class TcpTransport:
                 return True
             if outcome == kernels.UNEXPECTED:
                 return False
-            if outcome == kernels.CLOSED:
-                raise patience.lost(peer, "closed its connection")
-            if outcome >= kernels.RIGHT_FAILED:
-                raise self._broken(patience, 1, outcome - kernels.RIGHT_FAILED)
-            if outcome >= kernels.LEFT_FAILED:
-                raise self._broken(patience, -1, outcome - kernels.LEFT_FAILED)
+            self._check(outcome, patience)
             missing = int(self._wanted[:, 1].sum())
             if missing < before:
                 before, began = missing, time.monotonic()
-            self._sleep(left)
+            self._sleep([left], outgoing.waiting)
             patience.check(peer, time.monotonic() - began)
 
-    def _sleep(self, left: socket.socket) -> None:
-        """Until data arrives, or until there is room for what we still have to send."""
+    def _check(self, outcome: int, patience: Patience) -> None:
+        """Raise what an outcome of the compiled loops means, if it is an error."""
+        if outcome == kernels.CLOSED:
+            raise patience.lost((self.rank - 1) % self.size, "closed its connection")
+        if outcome >= kernels.RIGHT_FAILED:
+            raise self._broken(patience, 1, outcome - kernels.RIGHT_FAILED)
+        if outcome >= kernels.LEFT_FAILED:
+            raise self._broken(patience, -1, outcome - kernels.LEFT_FAILED)
+
+    def _strange_stamp(self) -> bytes:
+        """The stamp of a header that has come and is not ours."""
+        mine = self._headers[0].tobytes()
+        complete = self._state[:, tcp_ring.IN_HEADER] == _HEADER.size
+        headers = [header.tobytes() for header in self._headers[1:][complete]]
+        strange = next(header for header in headers if header != mine)
+        return bytes(_HEADER.unpack(strange)[1])
+
+    def _sleep(self, lefts: Iterable[socket.socket], rights: Iterable[int]) -> None:
+        """Until data arrives, or until there is room for what channels still have to send."""
         poll = select.poll()
-        poll.register(left, select.POLLIN)
-        for index in self._outgoing.waiting:
+        for left in lefts:
+            poll.register(left, select.POLLIN)
+        for index in rights:
             poll.register(self._channels[index].right, select.POLLOUT)
         poll.poll(_SLICE_S * 1000)
 

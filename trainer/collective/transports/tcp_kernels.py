@@ -25,14 +25,23 @@ _ROW_BYTES = 16
 _SPIN_NS, _CROWDED_SPIN_NS = 10_000, 50_000
 
 _long = types.int64
-_readv = external("readv", _long, types.int32, _long, types.int32)
-_writev = external("writev", _long, types.int32, _long, types.int32)
+readv = external("readv", _long, types.int32, _long, types.int32)
+writev = external("writev", _long, types.int32, _long, types.int32)
 _errno_location = external("__errno_location", _long)
 
 
 @compiled
-def _errno(like: np.ndarray) -> int:
+def last_error(like: np.ndarray) -> int:
+    """The C library's errno; ``like`` is an int32 array, for its type."""
     return words_at(_errno_location(), 1, like)[0]  # type: ignore[no-any-return]
+
+
+@compiled
+def patience_ns(habits: np.ndarray) -> int:
+    """How long to ask again and again before giving way: on a crowded core we do not yield."""
+    if habits[7] == 0:
+        return _SPIN_NS
+    return _CROWDED_SPIN_NS if habits[0] > 0 else 0
 
 
 @compiled
@@ -65,9 +74,9 @@ def push(
         if first == last:
             continue
         at = rows_at + (channel * rows.shape[1] + first) * _ROW_BYTES
-        sent = _writev(rights[channel], at, min(_GATHER, last - first))
+        sent = writev(rights[channel], at, min(_GATHER, last - first))
         if sent < 0:
-            code = _errno(codes)
+            code = last_error(codes)
             if code != _AGAIN:
                 return -code
             continue
@@ -100,8 +109,6 @@ def pump(  # noqa: PLR0912 (one loop, in one compiled function)
     nothing has moved for as long as ``habits`` say to be patient.
     """
     idle_since = 0
-    # On a crowded core we do not yield; where every rank has a core, the other runs now.
-    spin_ns = _CROWDED_SPIN_NS if habits[0] > 0 else 0
     while True:
         if wanted[0, 1] == 0:
             if header[0] != length:
@@ -110,11 +117,11 @@ def pump(  # noqa: PLR0912 (one loop, in one compiled function)
                 return DONE
         first = 0 if wanted[0, 1] else 1
         moved = 0
-        got = _readv(left, wanted_at + first * _ROW_BYTES, 2 - first)
+        got = readv(left, wanted_at + first * _ROW_BYTES, 2 - first)
         if got == 0:
             return CLOSED
         if got < 0:
-            code = _errno(codes)
+            code = last_error(codes)
             if code != _AGAIN:
                 return LEFT_FAILED + code
         else:
@@ -131,7 +138,5 @@ def pump(  # noqa: PLR0912 (one loop, in one compiled function)
         now = now_ns(habits, timespec)
         if idle_since == 0:
             idle_since = now
-        elif now - idle_since > (spin_ns if habits[7] > 0 else _SPIN_NS) and not give_way(
-            idle_since, habits, timespec
-        ):
+        elif now - idle_since > patience_ns(habits) and not give_way(idle_since, habits, timespec):
             return IDLE
