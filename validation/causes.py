@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fabric.headroom import headroom_bytes
 from fabric.intent import ROCE_HEADER_BYTES
+from fabric.linkstate import down_ports
 from fabric.qos import PortQos
 from fabric.site import Site
 from fabric.topology import PortRef
@@ -134,6 +135,8 @@ def ignored(observation: Observation, sender: PortRef) -> str:
 def on_path(observation: Observation, source: PortRef, target: PortRef) -> tuple[str, PortRef]:
     """Why a pair's packets do not get through, and at which port; the source if unknown."""
     topology = observation.site.topology
+    if down := link_down(observation, source, target):
+        return down
     needed = observation.site.intent.mtu.roce + ROCE_HEADER_BYTES
     for path in topology.paths(source, target):
         for egress in path:
@@ -145,6 +148,24 @@ def on_path(observation: Observation, source: PortRef, target: PortRef) -> tuple
                 if passes < needed:
                     return f"{ref} passes packets of {passes:,} bytes only", ref
     return UNKNOWN, source
+
+
+def link_down(
+    observation: Observation, source: PortRef, target: PortRef
+) -> tuple[str, PortRef] | None:
+    """Why no path is left between two NICs, and at which port; None where one is."""
+    topology = observation.site.topology
+    down = down_ports(topology, observation.states)
+    if not down:
+        return None
+    for end in (source, target):
+        if end in down:
+            return down[end], end
+    over = [set(down).intersection(path) for path in topology.paths(source, target)]
+    if over and all(over):
+        port = min(over[0])
+        return down[port], port
+    return None
 
 
 def _pfc_off(port: PortQos, priority: int, where: str) -> str:

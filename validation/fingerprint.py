@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from fabric.compare import differences
+from fabric.linkstate import shut_ports
 from fabric.qos import DeviceQos, canonical_sha256
 from fabric.site import HostSpec, Site
 
@@ -74,10 +75,15 @@ def fingerprint(site: Site, states: Mapping[str, DeviceQos]) -> Fingerprint:
 
 
 def device_sha256(site: Site, state: DeviceQos) -> str:
-    """What a device does, is and runs, and whom its cabled ports see by LLDP."""
+    """What a device does, is and runs, whom its cabled ports see by LLDP, which are shut.
+
+    A link that is down although nobody shut it is no part of it: it may pass, and the
+    gate looks at links by itself.
+    """
     ports = {port.port for port in site.topology.ports_of.get(state.device, ())}
     seen = sorted((n.port, n.peer, n.peer_port) for n in state.neighbors or () if n.port in ports)
-    return _hash({"state": canonical_sha256((state,)), "neighbors": seen})
+    shut = shut_ports(site.topology, state)
+    return _hash({"state": canonical_sha256((state,)), "neighbors": seen, "shut": shut})
 
 
 def intent_sha256(site: Site) -> str:
@@ -116,7 +122,14 @@ def explain(before: Mapping[str, DeviceQos], after: Mapping[str, DeviceQos]) -> 
             continue
         lines += [f"{name}: {line}" for line in differences(old, new)]
         lines += [f"{name}: {line}" for line in _neighbor_changes(old, new)]
+        lines += [f"{name}: {line}" for line in _shut_changes(old, new)]
     return lines
+
+
+def _shut_changes(old: DeviceQos, new: DeviceQos) -> list[str]:
+    was, now = ({f.port for f in s.facts if f.admin_up is False} for s in (old, new))
+    lines = [f"{port}: in service -> shut" for port in sorted(now - was)]
+    return lines + [f"{port}: shut -> in service" for port in sorted(was - now)]
 
 
 def _neighbor_changes(old: DeviceQos, new: DeviceQos) -> list[str]:

@@ -2,20 +2,24 @@
 
 It only verifies and reads; it never measures. What it looks at, in order: the
 signature over the very bytes that it then parses, site, evidence class,
-revocation, time, the intent, scope, and the live fingerprint of the job's hosts
-and of every switch between them. All but the last two are what ``paisoar
-certificate verify`` looks at too.
+revocation, time, the intent, scope, and the links and the live fingerprint of the
+job's hosts and of every switch between them. All but the last three are what
+``paisoar certificate verify`` looks at too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from fabric.errors import DevicesError, InputError, PaisoarError, ToolError
+from fabric.linkstate import down_ports
+from fabric.qos import DeviceQos
 from fabric.site import EvidenceClass, Site
+from fabric.topology import PortRef
 from validation.certificate import Certificate, certified_states, read
 from validation.fingerprint import explain, fingerprint
 from validation.readers import StateReader, read_states
@@ -87,6 +91,43 @@ def _in_scope(found: Certificate, hosts: tuple[str, ...]) -> None:
         )
 
 
+def _links_up(
+    site: Site, found: Certificate, live: Mapping[str, DeviceQos], down: Mapping[PortRef, str]
+) -> None:
+    """Every link between the devices that were read; other hosts may be down."""
+    whys = [
+        why
+        for port, why in down.items()
+        if port.device in live and site.topology.peer(port).device in live
+    ]
+    if whys:
+        raise refused(
+            "port-down",
+            f"certificate {found.id} was issued for a fabric whose links are all up; now "
+            f"{_listed(list(dict.fromkeys(whys)))}.",
+            advice="See `paisoar audit`, which names both ends; bring them up.",
+        )
+
+
+def _as_heard(
+    before: Mapping[str, DeviceQos], live: Mapping[str, DeviceQos], down: Mapping[PortRef, str]
+) -> dict[str, DeviceQos]:
+    """The live states, with the neighbours that ports had before their links went down."""
+    heard = {}
+    for name, state in live.items():
+        certified = before[name].neighbors if name in before else None
+        silent = [n for n in certified or () if PortRef(name, n.port) in down]
+        seen = (*(state.neighbors or ()), *silent)
+        heard[name] = dataclasses.replace(state, neighbors=seen) if silent else state
+    return heard
+
+
+def _listed(lines: list[str]) -> str:
+    if len(lines) > _MAX_LISTED:
+        lines = [*lines[:_MAX_LISTED], f"and {len(lines) - _MAX_LISTED} more"]
+    return "; ".join(lines)
+
+
 def _same_fabric(
     site: Site, found: Certificate, hosts: tuple[str, ...], reader: StateReader
 ) -> None:
@@ -105,22 +146,24 @@ def _same_fabric(
                 for name, error in unanswered.items()
             },
         )
-    changed = found.fingerprint.changed(fingerprint(site, live.states), names)
+    down = down_ports(site.topology, live.states)
+    _links_up(site, found, live.states, down)
+    before = certified_states(site, found) if down else {}
+    states = _as_heard(before, live.states, down)
+    changed = found.fingerprint.changed(fingerprint(site, states), names)
     if not changed:
         return
-    before = certified_states(site, found)
+    before = before or certified_states(site, found)
     lines = explain(
         {name: before[name] for name in changed if name in before},
-        {name: live.states[name] for name in changed if name in before},
+        {name: states[name] for name in changed if name in before},
     )
     lines += [
         f"{name}: (its certified state is not at hand)" for name in changed if name not in before
     ]
-    if len(lines) > _MAX_LISTED:
-        lines = [*lines[:_MAX_LISTED], f"and {len(lines) - _MAX_LISTED} more"]
     raise refused(
         "fabric-changed",
         f"the fabric is not what certificate {found.id} was issued for; changed: "
-        f"{', '.join(changed)} ({'; '.join(lines)}).",
+        f"{', '.join(changed)} ({_listed(lines)}).",
         advice=f"See `paisoar audit`; put it back, or: {ADVICE_RENEW}",
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from fabric.linkstate import down_ports
 from fabric.qos import Neighbor
 from fabric.topology import Link, PortRef
 from validation import causes
@@ -36,11 +37,15 @@ def priority_checks(observation: Observation) -> list[Check]:
 
 
 def link_checks(observation: Observation) -> list[Check]:
-    """``link``: each cable carried traffic, or its ends see each other by LLDP."""
+    """``link``: each cable is up, and carried traffic or its ends see each other by LLDP."""
     judge = Judge(observation, "counters")
+    down = down_ports(observation.site.topology, observation.states)
     checks = []
     for link in observation.site.topology.links:
-        if not {link.a.device, link.b.device} & set(observation.unread):
+        if link.a in down:
+            reason = f"{link.a} - {link.b}: {down[link.a]}"
+            checks.append(judge.failed("link", f"{link.a} - {link.b}", reason, link.a))
+        elif not {link.a.device, link.b.device} & set(observation.unread):
             checks.append(_link(observation, judge, link))
     return checks
 

@@ -18,6 +18,7 @@ Reason = Literal[
     "expired",
     "scope",
     "intent-changed",
+    "port-down",
     "fabric-changed",
 ]
 ADVICE_RENEW = "Run `paisoar validate` and `paisoar certify`."

@@ -51,7 +51,7 @@ def cabling(subject: Subject) -> Iterator[Fault | Skip]:
     """LLDP sees the neighbours that fabric.yaml names, and links run at their speed."""
     for live, _ in subject.pairs:
         if fault := link_fault(subject, live.name):
-            yield Fault(fault.message, fault.port, fault.evidence, _FIX)
+            yield Fault(fault.message, fault.port, fault.evidence, fault.fix or _FIX)
     if subject.live.kind != "switch":
         return
     if subject.live.neighbors is None:
@@ -65,7 +65,8 @@ def cabling(subject: Subject) -> Iterator[Fault | Skip]:
         peer = subject.peer(port.name)
         found = seen.get(port.name, [])
         if not found:
-            if subject.facts(port.name).up is not False:
+            facts = subject.facts(port.name)
+            if facts.up is not False and facts.admin_up is not False:
                 yield Skip("cabling", subject.live.device, f"LLDP sees nobody on {port.name}")
         elif not any(sees(subject, peer, one.peer, one.peer_port) for one in found):
             fault = _wrong(subject, seen, port.name, peer)

@@ -40,15 +40,32 @@ class Skip:
 class PathReport:
     """Pairs of NICs of one rail, in both directions, over all their shortest paths.
 
-    ``lossless_pairs`` are those with PFC for RoCE on every hop of every path;
-    ``same_treatment`` those on which every hop treats a class as intended, by
-    class; ``unread_pairs`` those with a hop that was not read.
+    ``lossless_pairs`` are those with PFC for RoCE on every hop of every path that is
+    up; ``same_treatment`` those on which every hop treats a class as intended, by
+    class; ``unread_pairs`` those with a hop that was not read. ``cut_pairs`` have no
+    path left, because of links that are down; they are in none of the others.
+    ``thinned_pairs`` have fewer. ``down`` says which links and why.
     """
 
     pairs: int
     lossless_pairs: int
     unread_pairs: int
     same_treatment: Mapping[str, int]
+    cut_pairs: int = 0
+    thinned_pairs: int = 0
+    down: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """The counts in a sentence or two."""
+        of = f"{self.lossless_pairs} of {self.pairs} host pairs are lossless on every path"
+        if not self.down:
+            return f"{of}."
+        more = f" and {len(self.down) - 1} more" if len(self.down) > 1 else ""
+        return (
+            f"{of} that is up. {self.cut_pairs} have no path, {self.thinned_pairs} fewer than "
+            f"they should: {self.down[0]}{more}."
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -57,6 +74,9 @@ class PathReport:
             "lossless_pairs": self.lossless_pairs,
             "unread_pairs": self.unread_pairs,
             "same_treatment": dict(self.same_treatment),
+            "cut_pairs": self.cut_pairs,
+            "thinned_pairs": self.thinned_pairs,
+            "down": list(self.down),
         }
 
 

@@ -178,7 +178,10 @@ def sees(subject: Subject, peer: PortRef, name: str, port: str) -> bool:
 
 
 def link_fault(subject: Subject, port: str) -> Fault | None:
-    """A link that is down, or of another speed than the cable; reported at one end."""
+    """A link that is down, or of another speed than the cable; reported at one end.
+
+    A port that is shut is reported where it is shut.
+    """
     here = PortRef(subject.live.device, port)
     link = subject.link(port)
     if link is None:
@@ -186,9 +189,12 @@ def link_fault(subject: Subject, port: str) -> Fault | None:
     mine = subject.facts(port)
     peer, far = subject.far_facts(port)
     evidence = tuple(f"{end}: {_state(facts)}" for end, facts in ((here, mine), (peer, far)))
+    if mine.admin_up is False:
+        return Fault("the port is shut", port, evidence, (_open(subject, port),))
     if mine.up is False:
         first = far.up is not False or subject.is_first(port)
-        return Fault("the link is down", port, evidence) if first else None
+        told = first and far.admin_up is not False
+        return Fault("the link is down", port, evidence) if told else None
     if mine.speed_bps not in (None, link.speed_bps):
         if far.speed_bps == mine.speed_bps and not subject.is_first(port):
             return None
@@ -201,7 +207,15 @@ def link_fault(subject: Subject, port: str) -> Fault | None:
     return None
 
 
+def _open(subject: Subject, port: str) -> str:
+    if subject.live.kind == "host":
+        return f"ip link set dev {port} up"
+    return f"put {port} back into service (no shutdown), or take its cable out of fabric.yaml"
+
+
 def _state(facts: PortFacts) -> str:
+    if facts.admin_up is False:
+        return "shut"
     if facts.up is None:
         return "not shown"
     speed = f", {format_speed(facts.speed_bps)}" if facts.speed_bps else ""

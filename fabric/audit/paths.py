@@ -9,7 +9,7 @@ sides of it add up to the distance between them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from fabric.audit.findings import PathReport
 from fabric.audit.rule import SOFTWARE_FAMILIES, Wanted
+from fabric.linkstate import down_ports
 from fabric.qos import DeviceQos, PortQos
 from fabric.topology import PortRef, Topology
 
@@ -26,9 +27,12 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Pairs:
-    """Pairs of NIC ports of one rail, in both directions, and what lies between them."""
+    """Pairs of NIC ports of one rail, in both directions, and what lies between them.
 
-    def __init__(self, topology: Topology) -> None:
+    ``down`` are ports whose links carry nothing: paths are those over the others.
+    """
+
+    def __init__(self, topology: Topology, down: Collection[PortRef] = ()) -> None:
         self._topology = topology
         hosts = frozenset(topology.hosts)
         switches = frozenset(topology.switches)
@@ -37,7 +41,7 @@ class Pairs:
                 dict.fromkeys(
                     peer
                     for port in topology.ports_of[name]
-                    if (peer := topology.peer(port).device) in switches
+                    if port not in down and (peer := topology.peer(port).device) in switches
                 )
             )
             for name in topology.switches
@@ -46,7 +50,7 @@ class Pairs:
             {
                 end: topology.peer(end).device
                 for end in rail
-                if topology.peer(end).device not in hosts
+                if end not in down and topology.peer(end).device not in hosts
             }
             for rail in topology.rails()
         ]
@@ -140,6 +144,8 @@ def path_report(
     intended: Mapping[str, DeviceQos],
 ) -> PathReport:
     """How many pairs are lossless, and treated alike, on every hop of every path."""
+    down = down_ports(topology, states)
+    joined = Pairs(topology, down) if down else pairs
     unread: set[PortRef] = set()
     lossy: set[PortRef] = set()
     odd: dict[str, set[PortRef]] = {name: set() for name in wanted.dscps}
@@ -147,6 +153,8 @@ def path_report(
         live = {port.name: port for port in states[device].ports} if device in states else {}
         should = {port.name: port for port in intended[device].ports} if device in intended else {}
         for ref in ports:
+            if ref in down:
+                continue
             got, want = live.get(ref.port), should.get(ref.port)
             if got is None or want is None or _software(got):
                 unread.add(ref)
@@ -156,12 +164,16 @@ def path_report(
                 for name, ports_of_class in odd.items():
                     if _treatment(wanted, name, got) != _treatment(wanted, name, want):
                         ports_of_class.add(ref)
-    total = pairs.total
+    total = joined.total
+    cut = pairs.total - total
     return PathReport(
-        total,
-        total - pairs.over(unread | lossy),
-        pairs.over(unread),
-        {name: total - pairs.over(unread | wrong) for name, wrong in odd.items()},
+        pairs.total,
+        total - joined.over(unread | lossy),
+        joined.over(unread),
+        {name: total - joined.over(unread | wrong) for name, wrong in odd.items()},
+        cut_pairs=cut,
+        thinned_pairs=pairs.over(down) - cut,
+        down=tuple(dict.fromkeys(down.values())),
     )
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fabric.errors import InputError
 from fabric.headroom import PAUSE_QUANTUM_BITS, reaction_bytes
+from fabric.linkstate import down_ports
 from fabric.qos import DSCP_COUNT, PRIORITY_COUNT, DeviceQos, PortQos, Queue
 from fabric.sim.engine.layout import (
     ACTION_DROP,
@@ -139,21 +140,7 @@ def read_network(site: Site, states: Mapping[str, DeviceQos]) -> Network:
             )
         qos.append(found)
     index = {port: number for number, port in enumerate(ports)}
-    return Network(site, ports, index, tuple(qos), down_ports(site, states))
-
-
-def down_ports(site: Site, states: Mapping[str, DeviceQos]) -> dict[PortRef, str]:
-    """Both ends of every link that is down, each with the end that it is down at."""
-    found: dict[PortRef, str] = {}
-    facts = {name: {facts.port: facts for facts in state.facts} for name, state in states.items()}
-    for link in site.topology.links:
-        ends = [(end, facts.get(end.device, {}).get(end.port)) for end in (link.a, link.b)]
-        shut = [end for end, seen in ends if seen is not None and seen.admin_up is False]
-        silent = [end for end, seen in ends if seen is not None and seen.up is False]
-        if shut or silent:
-            why = " and ".join(f"{end} is shut" for end in shut) or f"{silent[0]} has no link"
-            found[link.a] = found[link.b] = why
-    return found
+    return Network(site, ports, index, tuple(qos), down_ports(site.topology, states))
 
 
 def fill_network(arena: Arena, network: Network) -> None:

@@ -24,6 +24,9 @@ class EmulatedDevice(Protocol):
     async def serve(self, process: asyncssh.SSHServerProcess[str]) -> None:
         """Carry one SSH session: a command (``process.command``) or a shell."""
 
+    def is_shut(self, port: str) -> bool:
+        """Whether this port is configured down, which its far end sees."""
+
     def add_counters(self, deltas: Sequence[Counter]) -> None:
         """Add what traffic did to this device's own counters."""
 

@@ -168,7 +168,7 @@ class TwinServer:
         if isinstance(self.site.devices[name], SwitchSpec):
             device = emulated_switch(name, folder, self.site, self.devices)
         else:
-            device = EmulatedHost(name, folder, self.site)
+            device = EmulatedHost(name, folder, self.site, self.devices)
         device.save()
         write_private(folder / SIGNATURE, signature(self.site, name).encode())
         return device

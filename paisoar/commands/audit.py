@@ -254,8 +254,7 @@ def show_report(
         f"{len(report.skipped)} skipped, {len(answers)} unreachable."
     )
     if report.paths:
-        paths = report.paths
-        out.print(f"{paths.lossless_pairs} of {paths.pairs} host pairs are lossless on every path.")
+        out.print(report.paths.summary)
     if report.findings:
         out.print("Mend with: paisoar plan, then paisoar provision; learn: paisoar explain RULE")
 

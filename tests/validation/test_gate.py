@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 from securesystemslib.signer import CryptoSigner
 
 from fabric.errors import DevicesError, GateRefusedError, InputError, JudgedBadError
+from fabric.qos import PortFacts
 from fabric.site import load_site
 from tests.sites import make_site, write_site
 from validation import certificate, revocation
 from validation.certify import certify
 from validation.envelope import SealError, open_sealed, seal
+from validation.fingerprint import explain, fingerprint
 from validation.gate import open_gate
 from validation.keys import keys_dir, signer, trusted_dir, trusted_keys
 from validation.predicate import PAYLOAD_TYPE, statement_bytes
@@ -346,3 +348,64 @@ def test_a_statement_of_our_key_with_unknown_fields_is_refused(fabric, signed):
 def test_the_gate_needs_no_private_key(fabric, signed):
     (keys_dir(fabric.site) / "ed25519.pem").unlink()
     assert open_gate(fabric.site, HOSTS, reader=fabric.read_states)
+
+
+def show(fabric, device, port, **facts):
+    state = fabric.states[device]
+    fabric.states[device] = replace(state, facts=(PortFacts(port, **facts),))
+
+
+@pytest.mark.parametrize(
+    ("device", "port", "facts", "why"),
+    [
+        ("host1", "ens1f0", {"up": False, "admin_up": False}, "host1:ens1f0 is shut"),
+        ("host1", "ens1f0", {"up": False, "admin_up": True}, "host1:ens1f0 has no link"),
+        ("leaf1", "Ethernet1/1", {"up": False}, "leaf1:Ethernet1/1 has no link"),
+        ("spine1", "Ethernet1/2", {"up": False}, "spine1:Ethernet1/2 has no link"),
+    ],
+)
+def test_a_port_that_is_down_now(fabric, signed, device, port, facts, why):
+    show(fabric, device, port, **facts)
+    reason, message = refusal(fabric)
+    assert reason == "port-down"
+    assert why in message
+
+
+def test_a_link_that_has_come_back_is_what_was_certified(fabric, signed):
+    show(fabric, "host1", "ens1f0", up=False, admin_up=True)
+    assert refusal(fabric)[0] == "port-down"
+    show(fabric, "host1", "ens1f0", up=True, admin_up=True)
+    assert open_gate(fabric.site, HOSTS, reader=fabric.read_states).certificate_id == signed.id
+
+
+def test_another_hosts_link_may_be_down_and_its_neighbour_silent(fabric, signed):
+    port = next(p for p in fabric.site.topology.ports_of["host4"])
+    far = fabric.site.topology.peer(port)
+    state = fabric.states[far.device]
+    heard = tuple(n for n in state.neighbors if n.port != far.port)
+    fabric.states[far.device] = replace(state, neighbors=heard)
+    # A neighbour that is gone although the link is up is another matter.
+    assert refusal(fabric)[0] == "fabric-changed"
+    show(fabric, far.device, far.port, up=False, admin_up=True)
+    assert open_gate(fabric.site, HOSTS, reader=fabric.read_states)
+
+
+def test_a_port_that_somebody_shuts_is_another_fabric(fabric):
+    before = fingerprint(fabric.site, fabric.states)
+    show(fabric, "host1", "ens1f0", up=False, admin_up=True)
+    assert fingerprint(fabric.site, fabric.states) == before
+    kept = dict(fabric.states)
+    show(fabric, "host1", "ens1f0", up=False, admin_up=False)
+    assert before.changed(fingerprint(fabric.site, fabric.states)) == ("host1",)
+    assert explain(kept, fabric.states) == ["host1: ens1f0: in service -> shut"]
+    assert explain(fabric.states, kept) == ["host1: ens1f0: shut -> in service"]
+
+
+def test_a_capped_nic_is_another_fabric(fabric, signed):
+    state = fabric.states["host1"]
+    (port, *others) = state.ports
+    queues = tuple(replace(q, max_rate_bps=10**9 * (q.traffic_class == 3)) for q in port.queues)
+    fabric.states["host1"] = replace(state, ports=(replace(port, queues=queues), *others))
+    reason, message = refusal(fabric)
+    assert reason == "fabric-changed"
+    assert "host1: ens1f0: queue 3 max_rate_bps: 0 -> 1000000000" in message

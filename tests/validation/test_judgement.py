@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from fabric.qos import PortFacts
 from fabric.site import load_site
 from fabric.topology import PortRef
 from tests.sites import write_site
@@ -370,3 +372,41 @@ def test_jain_and_the_wire():
     assert jain([0, 0]) == 0
     # 4096 of 4178 bytes on the wire are payload.
     assert payload_bps(25e9, 4096) == pytest.approx(24.509e9, rel=1e-4)
+
+
+def take_down(fabric, ref, **facts):
+    state = fabric.states[ref.device]
+    fabric.states[ref.device] = replace(state, facts=(PortFacts(ref.port, **facts),))
+
+
+def test_a_link_that_is_down_fails_although_packets_were_counted_on_it(fabric):
+    take_down(fabric, LEAF, up=False, admin_up=False)
+    (failure,) = failures(fabric, "preflight")
+    assert failure.id == "preflight.link"
+    assert (failure.device, failure.port) == tuple(LEAF)
+    assert failure.reason.endswith("leaf1:Ethernet1/1 is shut")
+
+
+def test_what_does_not_arrive_over_a_dead_link_names_the_port(fabric):
+    take_down(fabric, HOST1, up=False, admin_up=False)
+    carry = fabric.carry
+
+    def dead(site, states, flows, options):
+        result = carry(site, states, flows, options)
+        cut = [HOST1 in (flow.source, flow.target) for flow in flows]
+        return replace(
+            result,
+            goodput_bps=np.where(cut, 0.0, result.goodput_bps),
+            messages_us=tuple(
+                times[:0] if gone else times
+                for times, gone in zip(result.messages_us, cut, strict=True)
+            ),
+        )
+
+    fabric.carry = dead
+    found = failures(fabric, "preflight", "latency", "bandwidth", "incast")
+    for check in ("preflight.reach", "latency.p99", "bandwidth.fraction", "incast.fraction"):
+        reasons = [f for f in found if f.id == check and "host1" in f.subject]
+        assert reasons, check
+        assert all("host1:ens1f0 is shut" in f.reason for f in reasons), check
+        assert {(f.device, f.port) for f in reasons} == {tuple(HOST1)}, check

@@ -11,6 +11,7 @@ import numpy as np
 
 from fabric.site import Site
 from fabric.topology import PortRef
+from validation import causes
 from validation.congestion import dcqcn_checks, pause_priority_checks, pfc_checks
 from validation.criteria import Check, Judge, jain, payload_bps
 from validation.losses import cable_checks, loss_checks, retransmission_checks
@@ -121,6 +122,8 @@ def _step_checks(observation: Observation, step: Step) -> list[Check]:
             observation.site.topology.link_of[target].speed_bps, observation.site.intent.mtu.roce
         )
         total = sum(flow.goodput_bps for flow in present)
+        cut = next((why for pair in pairs if (why := causes.link_down(observation, *pair))), None)
+        because = f": {cut[0]}" if cut else ""
         checks.append(
             judging.at_least(
                 "fraction",
@@ -129,15 +132,17 @@ def _step_checks(observation: Observation, step: Step) -> list[Check]:
                 criteria.min_incast_fraction,
                 "of the wire",
                 reason=f"{len(present)} senders bring {total / 1e9:.2f} Gbit/s to {target}, "
-                f"{total / wire:.1%} of what its wire carries",
-                at=target,
+                f"{total / wire:.1%} of what its wire carries{because}",
+                at=cut[1] if cut else target,
             )
         )
-        checks.append(_fairness(judging, subject, present, criteria.min_incast_jain))
+        checks.append(_fairness(judging, subject, present, criteria.min_incast_jain, because))
     return checks
 
 
-def _fairness(judging: Judge, subject: str, flows: list[FlowMeasure], limit: float) -> Check:
+def _fairness(
+    judging: Judge, subject: str, flows: list[FlowMeasure], limit: float, because: str
+) -> Check:
     shares = np.array([flow.goodput_bps for flow in flows])
     worst = flows[int(shares.argmin())]
     fairness = jain(list(shares))
@@ -148,6 +153,6 @@ def _fairness(judging: Judge, subject: str, flows: list[FlowMeasure], limit: flo
         limit,
         "Jain index",
         reason=f"{subject}: shares are unfair (Jain {fairness:.3f}): {worst.source} gets "
-        f"{shares.min() / 1e9:.2f} Gbit/s, the luckiest {shares.max() / 1e9:.2f}",
+        f"{shares.min() / 1e9:.2f} Gbit/s, the luckiest {shares.max() / 1e9:.2f}{because}",
         at=worst.source,
     )

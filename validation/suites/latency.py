@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fabric.site import Site
+from validation import causes
 from validation.criteria import Check, Judge
 from validation.losses import loss_checks, retransmission_checks
 from validation.observation import Observation
@@ -57,10 +58,10 @@ def judge(observation: Observation) -> tuple[Check, ...]:
             # Fewer answers than asked for means that the slowest are missing.
             if flow is None or len(flow.latency_us) < MESSAGES:
                 came = 0 if flow is None else len(flow.latency_us)
+                reason = f"{subject}: {came} of {MESSAGES} answers came"
+                why, at = causes.link_down(observation, *pair) or ("", pair[0])
                 checks.append(
-                    judging.failed(
-                        "p99", subject, f"{subject}: {came} of {MESSAGES} answers came", pair[0]
-                    )
+                    judging.failed("p99", subject, f"{reason}: {why}" if why else reason, at)
                 )
                 continue
             p50, p99 = np.percentile(flow.latency_us, [50, 99])

@@ -98,6 +98,9 @@ def parse_links(interfaces: object, error_correction: object) -> tuple[PortFacts
                 PortFacts(
                     port,
                     up=up,
+                    admin_up=shown["interfaceStatus"] != "disabled"
+                    if "interfaceStatus" in shown
+                    else None,
                     speed_bps=(count(shown.get("bandwidth")) or None) if up else None,
                     fec=fec.get(port),
                     mac=re.sub(r"[^0-9a-f]", "", str(shown.get("physicalAddress", "")).lower())

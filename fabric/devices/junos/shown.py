@@ -19,7 +19,7 @@ _LLDP_ROW = re.compile(
     r"(?P<chassis>[0-9A-Fa-f:]{17}|\d+(?:\.\d+){3}|\S+)\s+(?P<peer_port>\S.*?)\s+(?P<peer>\S+)"
 )
 _LINK_HEAD = re.compile(
-    r"^\s*Physical interface: ([^,\s]+), .*Physical link is (\w+)", re.MULTILINE
+    r"^\s*Physical interface: ([^,\s]+), (.*)Physical link is (\w+)", re.MULTILINE
 )
 _SPEED = re.compile(r"\bSpeed: (\d+)([mg])bps", re.IGNORECASE)
 _ADDRESS = re.compile(r"\bCurrent address: ([0-9a-f:]{17})", re.IGNORECASE)
@@ -73,7 +73,8 @@ def parse_links(text: str) -> dict[str, PortFacts]:
     """
     found: dict[str, PortFacts] = {}
     parts = _LINK_HEAD.split(text)
-    for port, state, rest in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
+    groups = (parts[start::4] for start in range(1, 5))
+    for port, admin, state, rest in zip(*groups, strict=True):
         if is_physical(port):
             block = rest.partition("Logical interface ")[0]
             speed, address = _SPEED.search(block), _ADDRESS.search(block)
@@ -83,6 +84,7 @@ def parse_links(text: str) -> dict[str, PortFacts]:
             found[port] = PortFacts(
                 port,
                 up=up,
+                admin_up="Administratively down" not in admin,
                 speed_bps=int(speed[1]) * units[speed[2].lower()] if up and speed else None,
                 fec=_FEC_MODES.get(fec[1].upper()) if fec else None,
                 mac=address[1].replace(":", "").lower() if address else None,

@@ -12,6 +12,7 @@ from typing import Literal
 
 from fabric.devices.base import Outputs, TargetPort
 from fabric.devices.linux.dump import Dump, parse_dump
+from fabric.devices.linux.tools import link_admin_up
 from fabric.qos import PortFacts
 
 Fec = Literal["none", "fc", "rs", "auto"]
@@ -61,7 +62,7 @@ def rdma_mtu_bytes(interface_mtu: int) -> int | None:
 
 
 def read_facts(port: TargetPort, outputs: Outputs, mtu: int | None) -> PortFacts:
-    """What these outputs show; ``mtu`` is the interface's, None where unknown."""
+    """What these outputs show, and the family's ``ip link``; ``mtu`` is None where unknown."""
     shown = gid_command(port) in outputs
     text = outputs.get(link_command(port), "") + outputs.get(gid_command(port), "")
     dump = parse_dump(text)
@@ -72,6 +73,7 @@ def read_facts(port: TargetPort, outputs: Outputs, mtu: int | None) -> PortFacts
     return PortFacts(
         port.name,
         up=None if state is None else state in ("up", "unknown"),
+        admin_up=link_admin_up(outputs.get(f"ip -j link show dev {port.name}", ""), port.name),
         speed_bps=speed_mbps * 10**6 if speed_mbps and speed_mbps > 0 else None,
         fec=_fec(outputs.get(fec_command(port), "")),
         rdma_mtu_bytes=rdma_mtu_bytes(mtu) if mtu else None,

@@ -67,6 +67,18 @@ def link_mtu(command: str, text: str, interface: str) -> int | None:
     return None
 
 
+def link_admin_up(text: str, interface: str) -> bool | None:
+    """``ip -j link show dev IF``: whether the interface is configured up; None where not shown."""
+    try:
+        links = json.loads(text)
+    except ValueError:
+        return None
+    for link in links if isinstance(links, list) else ():
+        if isinstance(link, dict) and link.get("ifname") == interface and "flags" in link:
+            return "UP" in link["flags"]
+    return None
+
+
 def enabled_units(text: str, units: Sequence[str]) -> dict[str, bool]:
     """``systemctl is-enabled UNIT...``: which of these units start at boot.
 

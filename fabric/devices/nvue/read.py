@@ -73,6 +73,7 @@ def _facts(tree: Tree, port: PortQos) -> PortFacts:
     """What is configured: FEC that is not is negotiated."""
     return PortFacts(
         port.name,
+        admin_up=trees.value(tree, "interface", port.name, "link", "state") != "down",
         fec=_FEC.get(trees.value(tree, "interface", port.name, "link", "fec"), "auto"),
         pfc_mode="on" if port.pfc_priorities else "off",
     )

@@ -90,6 +90,7 @@ def _facts(
             PortFacts(
                 port.name,
                 up=link.up if link else None,
+                admin_up=link.admin_up if link else None,
                 speed_bps=link.speed_bps if link else None,
                 fec=link.fec if link else None,
                 pfc_mode=pfc.mode if pfc else None,

@@ -29,6 +29,7 @@ _MODE: dict[str, Literal["on", "off", "auto"]] = {"on": "on", "off": "off", "aut
 _LINK_HEAD = re.compile(r"^(?P<port>[A-Za-z][\w./-]*) is (?P<state>up|down)\b", re.MULTILINE)
 _LINK_FACT = re.compile(
     r"address: (?P<mac>[0-9a-f.]{14})|, BW (?P<kbit>\d+) Kbit"
+    r"|admin state is (?P<admin>up|down)"
     r"|FEC mode is (?P<mode>\S+)|oper fec state is (?P<oper>\S+)"
 )
 _FEC: dict[str, Literal["none", "fc", "rs", "auto"]] = {
@@ -84,6 +85,7 @@ class LinkState:
     """One interface of ``show interface``; None where it does not say."""
 
     up: bool
+    admin_up: bool | None
     speed_bps: int | None
     fec: Literal["none", "fc", "rs", "auto"] | None
     mac: str | None
@@ -107,6 +109,7 @@ def parse_links(text: str) -> dict[str, LinkState]:
         fec = found.get("oper") or found.get("mode") or ""
         links[interface_name(head["port"])] = LinkState(
             up,
+            found["admin"] == "up" if "admin" in found else None,
             int(found["kbit"]) * 1000 if up and "kbit" in found else None,
             _FEC.get(fec.lower().rstrip(",")),
             found["mac"].replace(".", "") if "mac" in found else None,

@@ -61,6 +61,9 @@ def parse_neighbors(text: str) -> tuple[Neighbor, ...]:
     raise ReadError(f"show lldp table: no table in {_first_line(text)!r}")
 
 
+_UP = {"up": True, "down": False}
+
+
 def parse_links(text: str, paused: set[str]) -> tuple[PortFacts, ...]:
     """Rows of ``show interfaces status`` for front ports; empty where there is no table.
 
@@ -77,6 +80,7 @@ def parse_links(text: str, paused: set[str]) -> tuple[PortFacts, ...]:
                 PortFacts(
                     name,
                     up=up,
+                    admin_up=_UP.get(row.get("Admin", "")),
                     speed_bps=round(float(speed[1]) * 1e9) if speed and up else None,
                     fec=_FEC.get(row.get("FEC", "").lower()),
                     pfc_mode="on" if name in paused else "off",

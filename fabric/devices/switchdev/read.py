@@ -383,6 +383,7 @@ def _facts(target: Target, switch: Switch, outputs: Outputs) -> Iterable[PortFac
         yield PortFacts(
             port.name,
             up=up,
+            admin_up="UP" in link["flags"] if "flags" in link else None,
             speed_bps=speed * 10**6 if speed is not None and speed > 0 else None,
             mac=str(link.get("address", "")).replace(":", "").lower() or None,
         )

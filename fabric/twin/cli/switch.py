@@ -77,6 +77,11 @@ class StoredSwitch(Generic[Config]):
         """Whether a port is administratively down, which its neighbour sees."""
         return False
 
+    def far_end_shut(self, peer: PortRef) -> bool:
+        """Whether the device at the far end of a cable has shut its port."""
+        other = self.peers.get(peer.device)
+        return other is not None and bool(other.is_shut(peer.port))
+
     def heard_on(self, port: str) -> PortRef | None:
         """The far end of a port's cable, unless it is a switch that does not speak LLDP."""
         peer = self.peer_of(port)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,11 @@ from fabric.access import user_name
 from fabric.counters import Counter
 from fabric.errors import PaisoarError
 from fabric.site import Site
+from fabric.topology import PortRef
 from fabric.twin.host import counters, image, session
 from fabric.twin.host.namespace import Namespace
 from fabric.twin.host.sftp import HostFiles
-from fabric.twin.host.stand_ins import registers
+from fabric.twin.host.stand_ins import link, registers
 from fabric.twin.host.stand_ins.dcbnl import dcbnl_of
 from fabric.twin.host.stand_ins.factory import reset_nic
 from fabric.twin.host.stand_ins.files import Host, Nic
@@ -49,14 +50,18 @@ class EmulatedHost:
 
     login_required = True
 
-    def __init__(self, name: str, folder: Path, site: Site) -> None:
+    def __init__(
+        self, name: str, folder: Path, site: Site, peers: Mapping[str, Any] | None = None
+    ) -> None:
         """Make the host's files if there are none; nothing runs until a session comes.
 
-        Raises InputError where a NIC cannot be emulated.
+        ``peers`` are the twin's devices by name: a port has a carrier unless its far
+        end is shut. Raises InputError where a NIC cannot be emulated.
         """
         self.name = name
         self.user = user_name()
         self._site = site
+        self._peers: Mapping[str, Any] = {} if peers is None else peers
         self._folder = folder.resolve()
         image.build(self._folder, name, site)
         self._host = Host(str(self._folder))
@@ -71,6 +76,7 @@ class EmulatedHost:
             process.exit(UNREACHABLE)
             return
         try:
+            self.follow_links()
             namespace = await self._entered()
             status = await session.carry(
                 process, namespace.command, self._shell, self._environment(process), self._home
@@ -83,6 +89,22 @@ class EmulatedHost:
             process.exit_with_signal(signal.Signals(-status).name.removeprefix("SIG"))
         else:
             process.exit(status)
+
+    def is_shut(self, port: str) -> bool:
+        """Whether the host has shut this port."""
+        nic = self._host.nic(port)
+        return nic is None or not nic.state().admin_up[0]
+
+    def follow_links(self) -> None:
+        """Give each port a carrier, or take it, as its far end is up or shut now."""
+        for nic in self._host.nics():
+            far = self._site.topology.peer(PortRef(self.name, nic.name))
+            other = self._peers.get(far.device)
+            carrier = int(other is None or not other.is_shut(far.port))
+            if nic.state().carrier != [carrier]:
+                with nic.edit() as state:
+                    state.carrier = [carrier]
+                    link.show(nic, state)
 
     async def prove(self) -> None:
         """Start the host now, not with its first session; ToolError where it cannot."""

@@ -206,5 +206,4 @@ class EmulatedSwitch(StoredSwitch[Config]):
         peer = self.peer_of(port)
         if peer is None:
             return False
-        other = self.peers.get(peer.device)
-        return not (isinstance(other, StoredSwitch) and other.is_shut(peer.port))
+        return not self.far_end_shut(peer)

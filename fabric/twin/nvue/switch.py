@@ -132,8 +132,7 @@ class EmulatedSwitch(StoredSwitch[Configuration]):
         peer = self.peer_of(port)
         if peer is None or self.is_shut(port):
             return False
-        other = self.peers.get(peer.device)
-        return not (isinstance(other, StoredSwitch) and other.is_shut(peer.port))
+        return not self.far_end_shut(peer)
 
     def shell(self) -> Shell:
         """A new login."""

@@ -75,8 +75,7 @@ class EmulatedSwitch(StoredSwitch[Config]):
         peer = self.peer_of(port)
         if peer is None:
             return False
-        other = self.peers.get(peer.device)
-        return not (isinstance(other, StoredSwitch) and other.is_shut(peer.port))
+        return not self.far_end_shut(peer)
 
     def pfc_operates(self, port: str) -> bool:
         """``mode on`` always; ``mode auto`` where DCBX finds a peer that agrees.

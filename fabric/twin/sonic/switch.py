@@ -68,8 +68,7 @@ class EmulatedSwitch(StoredSwitch[ConfigDb]):
         peer = self.peer_of(port)
         if peer is None or self.is_shut(port):
             return False
-        other = self.peers.get(peer.device)
-        return not (isinstance(other, StoredSwitch) and other.is_shut(peer.port))
+        return not self.far_end_shut(peer)
 
     def group_of(self, port: str, priority: int) -> int:
         """The priority group in which a priority is received on a port."""

@@ -8,7 +8,7 @@ from fabric.audit import audit, rules
 from fabric.audit.rule import FIX
 from fabric.counters import CounterSnapshot
 from fabric.qos import Ecn, Neighbor, Remark, Scheduler, Watchdog
-from fabric.topology import PortRef
+from fabric.topology import ClosShape, PortRef
 from tests.fabric.audit import healthy as h
 from tests.fabric.audit.healthy import LEAF_PORT, NIC, dcqcn, leaf, nic
 from tests.sites import make_site
@@ -339,6 +339,46 @@ def test_a_cable_that_the_file_lacks_is_found_at_one_end(site, states, intended)
     (finding,) = judge(site, states, intended).findings
     assert (finding.device, finding.port) == ("leaf1", "Ethernet1/7")
     assert "no such cable" in finding.message
+
+
+@pytest.mark.parametrize("shut", ["host1", "leaf1"])
+def test_a_port_that_is_shut_is_reported_where_it_is_shut_and_pairs_are_counted_without_it(
+    site, states, intended, shut
+):
+    ends = (PortRef("leaf1", LEAF_PORT), site.topology.peer(PortRef("leaf1", LEAF_PORT)))
+    for end in ends:
+        h.facts(*end, up=False, speed_bps=None, admin_up=end.device != shut)(states)
+    report = judge(site, states, intended)
+    (finding,) = report.findings
+    (at,) = (end for end in ends if end.device == shut)
+    assert (finding.rule, finding.device, finding.port) == ("cabling", *at)
+    assert finding.message.startswith("the port is shut")
+    assert f"{at}: shut" in finding.evidence
+    assert ("ip link set dev ens1f0 up" in finding.fix) is (shut == "host1")
+    paths = report.paths
+    assert (paths.lossless_pairs, paths.cut_pairs, paths.thinned_pairs) == (6, 6, 0)
+    assert paths.summary == (
+        "6 of 12 host pairs are lossless on every path that is up. 6 have no path, 0 fewer than "
+        f"they should: {at} is shut."
+    )
+
+
+def test_pairs_are_counted_over_the_paths_that_are_up(tmp_path):
+    site = make_site(tmp_path, ClosShape(hosts=4, leaves=2, spines=2))
+    states, intended = h.healthy(site)
+    uplink = next(
+        p for p in site.topology.ports_of["leaf1"] if site.topology.peer(p).device == "spine1"
+    )
+    h.facts(*uplink, up=False, speed_bps=None)(states)
+    paths = judge(site, states, intended).paths
+    assert (paths.pairs, paths.lossless_pairs) == (12, 12)
+    assert (paths.cut_pairs, paths.thinned_pairs) == (0, 8)
+    assert paths.summary.endswith(
+        f"0 have no path, 8 fewer than they should: {uplink} has no link."
+    )
+    # What the dead link would do to packets is no matter of any pair.
+    states["leaf1"] = h.with_port(states["leaf1"], uplink.port, pfc_priorities=())
+    assert judge(site, states, intended).paths.lossless_pairs == 12
 
 
 @pytest.mark.parametrize(

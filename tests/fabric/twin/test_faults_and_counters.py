@@ -135,3 +135,40 @@ def test_without_a_twin_there_is_no_traffic_and_no_fault(tmp_path):
         break_fabric(site, "mtu")
     with pytest.raises(ToolError, match="is not up"):
         post_counters(site, [])
+
+
+def facts_of(site: Site, ref: PortRef):
+    return read_states(site, [ref.device]).states[ref.device].facts_of(ref.port)
+
+
+def test_a_port_that_is_shut_has_no_carrier_at_its_other_end(twin: Site):
+    nic, port = PortRef("host1", "ens1f0"), PortRef("leaf1", "Ethernet1/1")
+    assert (facts_of(twin, nic).up, facts_of(twin, port).up) == (True, True)
+    ssh(twin, "host1", "ip link set dev ens1f0 down")
+    assert (facts_of(twin, nic).up, facts_of(twin, nic).admin_up) == (False, False)
+    assert (facts_of(twin, port).up, facts_of(twin, port).admin_up) == (False, True)
+    assert "host1" not in ssh(twin, "leaf1", "show lldp neighbors").stdout
+    ssh(twin, "host1", "ip link set dev ens1f0 up")
+    ssh(twin, "leaf1", "configure terminal ; interface Ethernet1/1 ; shutdown")
+    assert (facts_of(twin, port).up, facts_of(twin, port).admin_up) == (False, False)
+    shown = facts_of(twin, nic)
+    assert (shown.up, shown.admin_up, shown.speed_bps) == (False, True, None)
+    said = ssh(twin, "host1", "cat /sys/class/net/ens1f0/carrier; ip link show dev ens1f0").stdout
+    assert said.startswith("0\n")
+    assert "<NO-CARRIER,BROADCAST,MULTICAST,UP>" in said
+    assert "Link detected: no" in ssh(twin, "host1", "ethtool ens1f0").stdout
+    ssh(twin, "leaf1", "configure terminal ; interface Ethernet1/1 ; no shutdown")
+    assert (facts_of(twin, nic).up, facts_of(twin, port).up) == (True, True)
+
+
+def test_traffic_over_a_shut_port_moves_no_counter(twin: Site):
+    first, second = twin.topology.endpoints
+    ssh(twin, "host1", "ip link set dev ens1f0 down")
+    states = read_states(twin).states
+    result = carry(twin, states, [Flow(first, second, 26)], SimOptions(100))
+    assert result.goodput_bps[0] == 0
+    assert not any(counter.name == "tx_packets" for counter in result.counters)
+    assert any("host1:ens1f0 is shut" in note for note in result.notes)
+    ssh(twin, "host1", "ip link set dev ens1f0 up")
+    again = carry(twin, read_states(twin).states, [Flow(first, second, 26)], SimOptions(100))
+    assert again.goodput_bps[0] > 0

@@ -13,6 +13,7 @@ import sys
 from . import driver
 from .dcbnl import Ice, dcbnl_of
 from .files import PRIORITIES, Host, Nic, NicState, read_pairs
+from .link import is_up
 
 USAGE = "ethtool: bad command line argument(s)\nFor more information run ethtool -h\n"
 VERSION = "ethtool version 6.1"
@@ -72,7 +73,7 @@ def _print(query: str, nic: Nic, state: NicState) -> None:
     elif query == "fec":
         print(f"FEC parameters for {nic.name}:")
         print("Supported/Configured FEC encodings: Auto RS BaseR")
-        print(f"Active FEC encoding: {'RS' if state.admin_up[0] else 'Off'}")
+        print(f"Active FEC encoding: {'RS' if is_up(state) else 'Off'}")
     else:
         show_settings(nic, state)
 
@@ -169,7 +170,7 @@ def show_driver(nic: Nic) -> None:
 
 def show_settings(nic: Nic, state: NicState) -> None:
     """``ethtool IF``."""
-    up = state.admin_up[0]
+    up = is_up(state)
     speed = f"{nic.facts['speed_mbps']}Mb/s" if up else "Unknown!"
     print(f"Settings for {nic.name}:")
     print("\tSupported ports: [ Backplane ]")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from . import registers
+from . import link, registers
 from .dcbnl import dcbnl_of
 from .files import PRIORITIES, Host, Nic, NicState, replace_text, write_pairs, write_text
 
@@ -131,8 +131,7 @@ def reset_nic(nic: Nic) -> None:
     state = NicState()
     dcbnl_of(nic).factory(state)
     replace_text(f"{nic.folder}/state", state.text())
-    os.makedirs(nic.net, exist_ok=True)
-    write_text(f"{nic.net}/operstate", "up\n")
+    link.show(nic, state)
     registers.reset(nic)
     names, verbs = names_of(nic)
     write_pairs(f"{nic.folder}/counters", dict.fromkeys(names, "0"))

@@ -111,7 +111,8 @@ class Nic:
 class NicState:
     """What a NIC keeps in firmware and driver; every value is a list of integers.
 
-    ``dcbx_os``: whether the host decides. Factory defaults are a ConnectX's: DCBX in
+    ``dcbx_os``: whether the host decides. ``carrier``: whether the far end's port works.
+    Factory defaults are a ConnectX's: DCBX in
     firmware, PCP trusted (an empty table of DSCPs; the firmware's own map is
     dscp >> 3), link pause on both ways, PFC off, one receive buffer, every class by the
     vendor's arbiter, priorities 0 and 1 in
@@ -139,6 +140,7 @@ class NicState:
         self.rx_pause = [1]
         self.tx_pause = [1]
         self.admin_up = [1]
+        self.carrier = [1]
         self.willing = [0]
         self.ets_set = [0]
         for line in text.splitlines():

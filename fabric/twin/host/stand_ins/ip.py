@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from . import driver
+from . import driver, link
 from .files import Host, Nic, read_text, write_text
 from .registers import MTUS
 
@@ -71,14 +71,15 @@ def main(host: Host, arguments: list[str]) -> int:
 
 def link_facts(nic: Nic) -> dict[str, object]:
     """One link in the names of iproute2's JSON."""
-    up = bool(nic.state().admin_up[0])
+    state = nic.state()
+    no_carrier = ["NO-CARRIER"] if state.admin_up[0] and not state.carrier[0] else []
     return {
         "ifindex": int(nic.facts["index"]),
         "ifname": nic.name,
-        "flags": ["BROADCAST", "MULTICAST", *(["UP", "LOWER_UP"] if up else [])],
+        "flags": [*no_carrier, "BROADCAST", "MULTICAST", *link.flags(state)],
         "mtu": nic.mtu,
         "qdisc": "mq",
-        "operstate": "UP" if up else "DOWN",
+        "operstate": "UP" if link.is_up(state) else "DOWN",
         "linkmode": "DEFAULT",
         "group": "default",
         "txqlen": 1000,
@@ -125,50 +126,50 @@ def _show(host: Host, kind: str, words: list[str], options: set[str]) -> int:
             names.append(word)
     links: list[dict[str, object]] = [dict(LOOPBACK), *map(link_facts, host.nics())]
     for name in names:
-        links = [link for link in links if link["ifname"] == name]
+        links = [entry for entry in links if entry["ifname"] == name]
         if not links:
             sys.stderr.write(f'Device "{name}" does not exist.\n')
             return 1
-    for link in links:
-        nic = host.nic(str(link["ifname"]))
+    for shown in links:
+        nic = host.nic(str(shown["ifname"]))
         if "d" in options and nic is not None:
-            link.update(min_mtu=driver.MIN_MTU, max_mtu=driver.MAX_MTU)
-            link["parentbus"], link["parentdev"] = "pci", nic.facts["pci"]
+            shown.update(min_mtu=driver.MIN_MTU, max_mtu=driver.MAX_MTU)
+            shown["parentbus"], shown["parentdev"] = "pci", nic.facts["pci"]
         if kind == "address":
             hide = secondary or "6" in options
-            link["addr_info"] = [] if hide else addresses(host, str(link["ifname"]))
+            shown["addr_info"] = [] if hide else addresses(host, str(shown["ifname"]))
     if "j" in options:
         import json
 
         indent = 4 if {"p", "pretty"} & options else None
         print(json.dumps(links, indent=indent, separators=None if indent else (",", ":")))
         return 0
-    for link in links:
-        _print_link(link, options)
+    for shown in links:
+        _print_link(shown, options)
     return 0
 
 
-def _print_link(link: dict[str, object], options: set[str]) -> None:
-    flags = link["flags"]
+def _print_link(shown: dict[str, object], options: set[str]) -> None:
+    flags = shown["flags"]
     assert isinstance(flags, list)
-    known = link.get("addr_info", [])
+    known = shown.get("addr_info", [])
     assert isinstance(known, list)
     if "br" in options:
         last = " ".join(f"{a['local']}/{a['prefixlen']}" for a in known)
-        if "addr_info" not in link:
-            last = f"{link['address']} <{','.join(flags)}>"
-        print(f"{link['ifname']:<16} {link['operstate']:<14} {last} ")
+        if "addr_info" not in shown:
+            last = f"{shown['address']} <{','.join(flags)}>"
+        print(f"{shown['ifname']:<16} {shown['operstate']:<14} {last} ")
         return
     head = (
-        f"{link['ifindex']}: {link['ifname']}: <{','.join(flags)}> mtu {link['mtu']} "
-        f"qdisc {link['qdisc']} state {link['operstate']}"
+        f"{shown['ifindex']}: {shown['ifname']}: <{','.join(flags)}> mtu {shown['mtu']} "
+        f"qdisc {shown['qdisc']} state {shown['operstate']}"
     )
-    if "addr_info" in link:
-        print(f"{head} group {link['group']} qlen {link['txqlen']}")
+    if "addr_info" in shown:
+        print(f"{head} group {shown['group']} qlen {shown['txqlen']}")
     else:
-        print(f"{head} mode {link['linkmode']} group {link['group']} qlen {link['txqlen']}")
-    details = f" minmtu {link['min_mtu']} maxmtu {link['max_mtu']}" if "min_mtu" in link else ""
-    print(f"    link/{link['link_type']} {link['address']} brd {link['broadcast']}{details}")
+        print(f"{head} mode {shown['linkmode']} group {shown['group']} qlen {shown['txqlen']}")
+    details = f" minmtu {shown['min_mtu']} maxmtu {shown['max_mtu']}" if "min_mtu" in shown else ""
+    print(f"    link/{shown['link_type']} {shown['address']} brd {shown['broadcast']}{details}")
     for entry in known:
         print(
             f"    inet {entry['local']}/{entry['prefixlen']} scope {entry['scope']} "
@@ -189,7 +190,7 @@ def _set_link(host: Host, words: list[str]) -> int:
         if word in ("up", "down"):
             with nic.edit() as state:
                 state.admin_up = [int(word == "up")]
-            write_text(f"{nic.net}/operstate", f"{word}\n")
+                link.show(nic, state)
         elif word == "mtu" and words:
             status = _set_mtu(nic, words.pop(0))
             if status:

@@ -171,7 +171,12 @@ def test_links_are_facts():
             "bandwidth": 25 * 10**9,
             "physicalAddress": "2c:dd:e9:0A:0b:0c",
         },
-        "Ethernet2": {"lineProtocolStatus": "down", "bandwidth": 0},
+        "Ethernet2": {
+            "lineProtocolStatus": "down",
+            "interfaceStatus": "disabled",
+            "bandwidth": 0,
+        },
+        "Ethernet3": {"lineProtocolStatus": "down", "interfaceStatus": "notconnect"},
         "Management1": {"lineProtocolStatus": "up"},
     }
     fec = {"Ethernet1": {"errCorrEncodingStatus": "reedSolomon"}, "Ethernet2": {}}
@@ -182,7 +187,8 @@ def test_links_are_facts():
     held = MODULE.read(target("eos"), texts)
     assert held.facts == (
         PortFacts("Ethernet1", up=True, speed_bps=25 * 10**9, fec="rs", mac="2cdde90a0b0c"),
-        PortFacts("Ethernet2", up=False),
+        PortFacts("Ethernet2", up=False, admin_up=False),
+        PortFacts("Ethernet3", up=False, admin_up=True),
     )
     assert read().facts == ()
 

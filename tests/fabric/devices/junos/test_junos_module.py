@@ -236,9 +236,11 @@ def test_identity_neighbours_links_and_what_is_confirmed():
         Neighbor("xe-0/0/9", "leaf-9", "to leaf 9"),
     )
     assert held.facts[:3] == (
-        PortFacts("et-0/0/0", up=True, speed_bps=25 * 10**9, fec="rs", mac="80acac010203"),
-        PortFacts("et-0/0/1", up=False, fec="none"),
-        PortFacts("et-0/0/4:1", up=True, speed_bps=25 * 10**9, fec="fc"),
+        PortFacts(
+            "et-0/0/0", up=True, admin_up=True, speed_bps=25 * 10**9, fec="rs", mac="80acac010203"
+        ),
+        PortFacts("et-0/0/1", up=False, admin_up=False, fec="none"),
+        PortFacts("et-0/0/4:1", up=True, admin_up=True, speed_bps=25 * 10**9, fec="fc"),
     )
     assert held.saved is True
     assert read(commit=PENDING).saved is False

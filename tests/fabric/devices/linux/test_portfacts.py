@@ -69,3 +69,18 @@ def test_a_table_without_v2_is_v1():
 )
 def test_fec_is_what_is_in_use_where_the_driver_says_so(text, fec):
     assert read_facts(PORT, {fec_command(PORT): text}, None).fec == fec
+
+
+@pytest.mark.parametrize(
+    ("flags", "up"), [('"UP","LOWER_UP"', True), ('"UP","NO-CARRIER"', True), ("", False)]
+)
+def test_ip_link_tells_whether_somebody_has_shut_the_port(flags, up):
+    said = f'[{{"ifname":"ens1f0","flags":[{flags}],"mtu":9000}}]'
+    shown = {**SHOWN, "ip -j link show dev ens1f0": said}
+    assert read_facts(PORT, shown, 9000).admin_up is up
+
+
+@pytest.mark.parametrize("said", ["", "no JSON", "{}", '[{"ifname":"ens1f9","flags":["UP"]}]'])
+def test_what_ip_link_does_not_show_is_not_called_shut(said):
+    shown = {**SHOWN, "ip -j link show dev ens1f0": said}
+    assert read_facts(PORT, shown, 9000).admin_up is None
