@@ -15,11 +15,12 @@ setup: .venv/.ready ## Create or refresh .venv
 demo: .venv/.ready ## Provision, prove, certify and train on an emulated fabric
 	@$(BIN)/paisoar demo
 
-lint: .venv/.ready ## ruff, mypy --strict, import contracts
+lint: .venv/.ready ## ruff, mypy --strict, import contracts, ansible-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	PATH="$(CURDIR)/$(BIN):$$PATH" ANSIBLE_CONFIG=playbooks/ansible.cfg ansible-lint -q playbooks
 
 test-quick: .venv/.ready ## The everyday part of the tests
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow"

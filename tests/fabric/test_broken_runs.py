@@ -229,7 +229,7 @@ def test_a_killed_run_ends_its_devices_in_flight_and_is_taken_back_whole(net, mo
         env=os.environ,
     )
     for line in program.stdout:
-        if "leaf1 configure and read back started" in line:
+        if "leaf1 Configure and read back started" in line:
             time.sleep(1.5)
             program.send_signal(signal.SIGKILL)
     program.stdout.close()

@@ -62,7 +62,7 @@ def test_a_whole_run_its_repetition_and_its_rollback_with_passwords(tmp_path, mo
             assert state.saved
 
         # Canaries first: one leaf and the spine, verified before the other leaf starts.
-        told = [(e.device, e.state) for e in events if e.step == "configure and read back"]
+        told = [(e.device, e.state) for e in events if e.step == "Configure and read back"]
         assert told.index(("leaf2", "started")) > told.index(("leaf1", "changed"))
         assert told.index(("leaf2", "started")) > told.index(("spine1", "changed"))
 
@@ -266,7 +266,7 @@ def test_a_signal_lets_devices_in_flight_finish_and_leaves_no_process(net, numbe
     sent = False
     result = None
     for line in program.stdout:
-        if "leaf1 configure and read back started" in line and not sent:
+        if "leaf1 Configure and read back started" in line and not sent:
             program.send_signal(number)
             sent = True
         if line.startswith("RESULT "):
@@ -302,7 +302,7 @@ def test_a_second_signal_cuts_off_and_says_what_is_left(net, monkeypatch):
     )
     result = None
     for line in program.stdout:
-        if "leaf1 configure and read back started" in line:
+        if "leaf1 Configure and read back started" in line:
             time.sleep(1.5)
             program.send_signal(signal.SIGINT)
             time.sleep(0.3)

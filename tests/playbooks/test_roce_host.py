@@ -52,9 +52,9 @@ class Host:
             "".join(
                 f"{name}: {_unsafe(value)}\n"
                 for name, value in (
-                    ("paisoar_files", files),
-                    ("paisoar_commands", self.commands),
-                    ("paisoar_rollback", self.rollback),
+                    ("roce_host_files", files),
+                    ("roce_host_commands", self.commands),
+                    ("roce_host_rollback", self.rollback),
                 )
             )
         )

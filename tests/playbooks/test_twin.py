@@ -80,7 +80,7 @@ def test_from_factory_state_to_intended_and_back(site):
     assert after.states["host1"].ports[0].nic.persistent
     assert make_plan(site, after).empty
     assert _states(provision(site, plan)) == dict.fromkeys(plan.devices, "unchanged")
-    assert {e.device for e in events if e.step.endswith("read back")} == {
+    assert {e.device for e in events if e.step.lower().endswith("read back")} == {
         "leaf1",
         "host1",
         "host2",

@@ -40,10 +40,10 @@ options:
 """
 
 EXAMPLES = r"""
-- name: set what differs
+- name: Set what differs
   paisoar_host:
-    files: "{{ paisoar_files }}"
-    commands: "{{ paisoar_commands }}"
+    files: "{{ roce_host_files }}"
+    commands: "{{ roce_host_commands }}"
 """
 
 RETURN = r"""

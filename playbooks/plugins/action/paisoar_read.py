@@ -28,7 +28,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: read
+- name: Read
   paisoar_read:
     folder: /run/user/1000/outputs
 """

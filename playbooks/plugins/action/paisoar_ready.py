@@ -36,7 +36,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: compare with the plan
+- name: Compare with the plan
   paisoar_ready:
     plan: .paisoar/plans/20261201-0412-ab12.json
   register: paisoar_ready

@@ -41,7 +41,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: configure and read back
+- name: Configure and read back
   paisoar_switch:
     plan: .paisoar/plans/20261201-0412-ab12.json
     run: 20261201-0413-cd34

@@ -35,7 +35,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: read back
+- name: Read back
   paisoar_verify:
     plan: .paisoar/plans/20261201-0412-ab12.json
 """
