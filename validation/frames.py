@@ -10,8 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from fabric.counters import COUNTER_NAMES
+from fabric.errors import InputError
 from fabric.site import Site
 from fabric.topology import PortRef
 from validation.criteria import jain, payload_bps
@@ -167,7 +169,11 @@ def _read(run: ValidationRun, suite: str, kind: str, columns: list[str]) -> pd.D
     path = run.folder / file_name(suite, kind)
     if result is None or kind not in result.files or not Path(path).exists():
         return pd.DataFrame(columns=columns)
-    frame = pd.read_parquet(path, columns=columns)
+    try:
+        frame = pd.read_parquet(path, columns=columns)
+    except (pa.ArrowException, ValueError, KeyError, OSError) as error:
+        what = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(f"no such table of evidence: {what}", file=path) from error
     for name in frame.columns:
         if isinstance(frame[name].dtype, pd.CategoricalDtype):
             frame[name] = frame[name].astype("str")

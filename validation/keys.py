@@ -61,12 +61,6 @@ def signer(site: Site) -> CryptoSigner:
         data = path.read_bytes()
     except OSError as error:
         raise InputError(f"the signing key cannot be read: {error}", file=path) from error
-    if mode & 0o077:
-        raise InputError(
-            f"the signing key is open to other users (mode {mode & 0o777:04o})",
-            file=path,
-            advice=f"Close it with: chmod 600 {path}",
-        )
     try:
         private = load_pem_private_key(data, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
@@ -75,6 +69,13 @@ def signer(site: Site) -> CryptoSigner:
         ) from error
     if not isinstance(private, Ed25519PrivateKey):
         raise InputError("is no Ed25519 key", file=path)
+    # Only now: what is no key at all must not be advised to be closed.
+    if mode & 0o077:
+        raise InputError(
+            f"the signing key is open to other users (mode {mode & 0o777:04o})",
+            file=path,
+            advice=f"Close it with: chmod 600 {path}",
+        )
     return CryptoSigner(private)
 
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Select, create_engine, delete, event, insert, select
+from sqlalchemy import URL, Select, create_engine, delete, event, insert, select
 from sqlalchemy.engine import Engine, RowMapping
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.orm import Session
@@ -227,7 +227,7 @@ def file_name(suite: str, kind: str) -> str:
     return f"{suite}.{kind}.{'json' if kind == 'outline' else 'parquet'}"
 
 
-def _named(url: str) -> tuple[str, Engine]:
+def _named(url: str | URL) -> tuple[str, Engine]:
     """A database that was named, and how to call it: its file, or its URL without a password."""
     try:
         engine = create_engine(url)
@@ -250,7 +250,7 @@ def _own(site: Site) -> tuple[str, Engine]:
     except OSError as error:
         raise not_written(folder, error) from error
     if os.access(folder, os.W_OK) or not path.exists() or _unfinished(path):
-        return _named(f"sqlite:///{path}")
+        return _named(URL.create("sqlite", database=str(path)))
     # SQLite keeps files beside a database even to read it, unless nobody can write to it.
     uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
     engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(uri, uri=True))

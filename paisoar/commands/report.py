@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fabric.errors import InputError
-from fabric.site import load_site
+from fabric.errors import InputError, JudgedBadError
+from fabric.site import Site, load_site
 from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, run
+
+if TYPE_CHECKING:
+    from validation.result import ValidationRun
 
 
 def report(
@@ -25,7 +28,8 @@ def report(
 ) -> None:
     """Write one self-contained HTML page, with CSV, Parquet and JUnit beside it.
 
-    Reads what runs have left; touches no device.
+    Reads what runs have left; touches no device. A run whose results or evidence
+    were altered since it ended is not reported; exit 1 then.
     """
     run(as_json, lambda ui: write(ui, file, run_id, output))
 
@@ -41,6 +45,7 @@ def write(ui: Ui, file: Path, run_id: str = "", output: Path | None = None) -> A
     done = load_run(site, run_id) if run_id else latest_run(site)
     if done is None:
         raise InputError("nothing has been validated yet", advice="Run: paisoar validate")
+    _believed(site, done)
     ui.say("drawing")
     folder = output or site.state_dir / "report"
     content = gather(site, done)
@@ -58,6 +63,22 @@ def write(ui: Ui, file: Path, run_id: str = "", output: Path | None = None) -> A
         "run": done.id,
     }
     return Answer(document, lambda out: out.print(f"{page} ({len(tables)} tables beside it)"))
+
+
+def _believed(site: Site, done: ValidationRun) -> None:
+    """JudgedBadError where a run is not what it was when it ended, or its evidence is not."""
+    from validation.keys import trusted_keys
+    from validation.sealed import broken_seal
+    from validation.store import altered_evidence
+
+    # A run that did not end as it should has no seal, and is no PASS whatever it says.
+    lines = broken_seal(done, trusted_keys(site)) if done.status == "complete" else []
+    lines += [f"evidence was altered or is gone: {name}" for name in altered_evidence(done)]
+    if lines:
+        raise JudgedBadError(
+            "\n  ".join([f"no report on run {done.id}, which cannot be believed:", *lines]),
+            advice="Run `paisoar validate` again, or name another run with --run.",
+        )
 
 
 @contextmanager

@@ -12,6 +12,8 @@ import pytest
 from securesystemslib.signer import CryptoSigner
 
 from fabric.errors import InputError, JudgedBadError
+from paisoar.commands.report import write
+from paisoar.console import Ui
 from validation import certificate
 from validation.certify import certify
 from validation.keys import keys_dir, signer
@@ -217,6 +219,16 @@ def test_a_seal_of_a_stranger_or_of_another_run_is_not_believed(fabric, measured
     assert json.loads(seal_path(other).read_bytes())["payloadType"] == PAYLOAD_TYPE
 
 
+def test_what_is_no_key_is_not_advised_to_be_closed(fabric, tmp_path, monkeypatch):
+    other = tmp_path / "passwd"
+    other.write_text("root:x:0:0")
+    other.chmod(0o644)
+    monkeypatch.setenv("PAISOAR_SIGNING_KEY", str(other))
+    with pytest.raises(InputError, match="is no unencrypted private key") as error:
+        signer(fabric.site)
+    assert "chmod" not in error.value.advice
+
+
 def test_a_run_needs_a_usable_signing_key_before_traffic_is_sent(fabric, measured):
     (keys_dir(fabric.site) / "ed25519.pem").chmod(0o644)
     with pytest.raises(InputError, match=r"open to other users.*chmod 600"):
@@ -310,6 +322,31 @@ def test_a_table_of_another_form_is_named(fabric, measured):
         database.execute("ALTER TABLE runs RENAME COLUMN facts TO fiction")
     with pytest.raises(InputError, match=r"results\.sqlite: .*no such column: runs\.facts"):
         latest_run(fabric.site)
+
+
+def test_no_report_is_drawn_from_altered_results(fabric, measured):
+    ui = Ui(as_json=True)
+    (measured.folder / "incast.series.parquet").write_bytes(b"smooth")
+    with pytest.raises(JudgedBadError, match=r"altered or is gone: incast\.series") as error:
+        write(ui, fabric.site.path)
+    assert error.value.exit_code == 1
+    edit(fabric.site, "UPDATE checks SET value = 1.0 WHERE \"check\" = 'latency.p99'")
+    with pytest.raises(JudgedBadError, match=r"suites\.latency\.checks"):
+        write(ui, fabric.site.path)
+    assert not (fabric.site.state_dir / "report").exists()
+
+
+def test_a_partial_run_is_reported_as_failed_whatever_its_checks_say(fabric, measured):
+    ui = Ui(as_json=True)
+    edit(fabric.site, "UPDATE runs SET status = 'partial'")
+    assert write(ui, fabric.site.path).document["verdict"] == "FAILED"
+
+    def without_values(table):
+        return table.drop_columns(["goodput_bps"])
+
+    alter_evidence(fabric.site, measured, "bandwidth", "flows", without_values)
+    with pytest.raises(InputError, match=r"bandwidth\.flows\.parquet: no such table of evidence"):
+        write(ui, fabric.site.path)
 
 
 def test_an_unknown_run_is_answered_with_those_that_exist(fabric, measured):
