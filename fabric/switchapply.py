@@ -112,7 +112,7 @@ def apply_to_switch(
         return Outcome("failed", f"nothing was sent: {error.message}")
     if failure is None:
         return Outcome("done")
-    return failure if isinstance(failure, Outcome) else _undo(switch, failure)
+    return _undo(switch, failure)
 
 
 def _standing(switch: _Switch, session: SwitchSession) -> Outcome | None:
@@ -133,33 +133,26 @@ def _standing(switch: _Switch, session: SwitchSession) -> Outcome | None:
     return Outcome("failed", f"it has changed since it was planned: {changed}")
 
 
-def _attempt(switch: _Switch, session: SwitchSession) -> DeviceError | Outcome | None:
-    """Send, read back, save. What went wrong, or None."""
-    plan = switch.plan
+def _attempt(switch: _Switch, session: SwitchSession) -> DeviceError | None:
+    """Send, read back, confirm and save. What went wrong, or None."""
+    plan, net = switch.plan, switch.net
     try:
         session.configure(
             plan.change.commands,
             switch.module.is_error,
             # Of half a change, half of the way back has nothing to remove.
             insist=plan.half_of is None,
-            edit=switch.net.edit,
+            edit=net.edit,
         )
         wrong = switch.wrong(session)
         if wrong:
             return DeviceError(switch.name, "read back what was configured", "; ".join(wrong[:5]))
+        switch.execute(session, (*net.confirm, *net.save))
     except DeviceError as error:
         return error
-    try:
-        switch.execute(session, switch.net.commit)
-    except DeviceError as error:
-        return Outcome(
-            "failed",
-            f"configured and verified, but not saved: a reboot takes it back: {error.message}",
-            unreachable=isinstance(error, UnreachableError),
-        )
     with contextlib.suppress(UnreachableError):
-        for net in (switch.net, switch.net_of_broken):
-            switch.execute_if_taken(session, net.release if net else ())
+        for used in (net, switch.net_of_broken):
+            switch.execute_if_taken(session, used.release if used else ())
     return None
 
 
@@ -204,8 +197,7 @@ def _put_back(switch: _Switch, session: SwitchSession) -> list[str]:
     # Refused, or none there: the lines below are the other way back.
     with contextlib.suppress(RejectedError):
         switch.execute(session, switch.net.undo)
-    now = switch.read(session)
-    if canonical_sha256((now,)) == switch.plan.read_sha256:
+    if _as_before(switch, session):
         return []
     # After half a change, half of the way back has nothing to remove.
     session.configure(
@@ -214,7 +206,17 @@ def _put_back(switch: _Switch, session: SwitchSession) -> list[str]:
         insist=False,
         edit=switch.net.undo_edit,
     )
-    now = switch.read(session)
-    if canonical_sha256((now,)) == switch.plan.read_sha256:
+    if _as_before(switch, session):
         return []
-    return mismatches(now, switch.plan.before)
+    return mismatches(switch.read(session), switch.plan.before)
+
+
+def _as_before(switch: _Switch, session: SwitchSession) -> bool:
+    """Whether the switch does what it did, and will do so after a reboot."""
+    now = switch.read(session)
+    if canonical_sha256((now,)) != switch.plan.read_sha256:
+        return False
+    if now.saved is False and switch.plan.before.saved:
+        # What failed was said to fail, and was saved all the same.
+        switch.execute(session, switch.net.save)
+    return True

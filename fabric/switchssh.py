@@ -189,9 +189,9 @@ class SwitchSession:
                 self.device, doing, f"no prompt came back within {timeout_s:g} s"
             ) from error
         except _SESSION_ERRORS as error:
-            raise UnreachableError(
-                self.device, doing, f"the session broke: {_first_line(error)}"
-            ) from error
+            # Paramiko's own says nothing.
+            said = _CLOSED if isinstance(error, EOFError) else _first_line(error)
+            raise UnreachableError(self.device, doing, f"the session broke: {said}") from error
 
     @property
     def alive(self) -> bool:

@@ -94,16 +94,18 @@ class Edit:
 class SafetyNet:
     """The vendor's own way back, as exec-mode commands.
 
-    ``prepare`` before a change, ``undo`` after one that failed, ``commit`` after
-    one that was verified. ``release`` removes what ``prepare`` made, once nobody
-    needs it. ``abandon`` drops what a change that broke off has left pending.
+    ``prepare`` before a change, ``undo`` after one that failed; ``confirm``, then
+    ``save`` after one that was verified, to stay and to be booted with. ``release``
+    removes what ``prepare`` made, once nobody needs it; ``abandon`` drops what a
+    change that broke off has left pending.
     Empty tuples where the system has none. ``edit`` is how a change is entered,
     ``undo_edit`` how its roll-back lines are.
     """
 
     prepare: tuple[str, ...] = ()
     undo: tuple[str, ...] = ()
-    commit: tuple[str, ...] = ()
+    confirm: tuple[str, ...] = ()
+    save: tuple[str, ...] = ()
     release: tuple[str, ...] = ()
     abandon: tuple[str, ...] = ()
     edit: Edit = Edit()

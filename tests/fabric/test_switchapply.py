@@ -151,12 +151,14 @@ def test_a_refused_checkpoint_stops_before_anything_is_sent(net, order, monkeypa
     assert net.running("leaf1") == before
 
 
-def test_a_configuration_that_cannot_be_saved_is_no_success(net, order, monkeypatch):
+def test_a_change_that_cannot_be_saved_is_taken_back(net, order, monkeypatch):
+    before, boot = net.running("leaf1"), _started_with(net)
     meddle(monkeypatch, "leaf1", refusing("copy running-config"))
     outcome = _apply(net, order)
-    assert outcome.state == "failed"
-    assert "configured and verified, but not saved" in outcome.detail
-    assert mismatches(net.read().states["leaf1"], order.intended) == []
+    assert outcome.state == "rolled-back"
+    assert "copy running-config startup-config" in outcome.detail
+    assert net.running("leaf1") == before
+    assert _started_with(net) == boot
 
 
 def test_an_unreachable_switch_has_nothing_sent(net, order):

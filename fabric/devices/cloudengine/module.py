@@ -130,7 +130,8 @@ class CloudEngineModule:
         return SafetyNet(
             undo=("abort trial",),
             abandon=("abort trial",),
-            commit=("system-view", "commit", "return", "save force"),
+            confirm=("system-view", "commit", "return"),
+            save=("save force",),
             edit=Edit("system-view", ("commit trial 600",), ("clear configuration candidate",)),
             undo_edit=Edit("system-view", ("commit",), ("clear configuration candidate",)),
         )

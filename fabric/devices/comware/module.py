@@ -158,7 +158,8 @@ class ComwareModule:
         """
         return SafetyNet(
             prepare=("system-view", "configuration commit delay 10", "return"),
-            commit=("system-view", "configuration commit", "return", "save force"),
+            confirm=("system-view", "configuration commit", "return"),
+            save=("save force",),
         )
 
     def is_error(self, answer: str) -> bool:

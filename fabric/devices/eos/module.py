@@ -90,7 +90,8 @@ class EosModule:
         return SafetyNet(
             undo=(f"{session} abort",),
             abandon=(f"{session} abort",),
-            commit=(f"{session} commit", "copy running-config startup-config"),
+            confirm=(f"{session} commit",),
+            save=("copy running-config startup-config",),
             edit=Edit(session, (f"commit timer {_CONFIRM_WITHIN}",), ("abort",)),
         )
 

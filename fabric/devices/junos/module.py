@@ -96,7 +96,7 @@ class JunosModule:
         comment = f'comment "PAISoar {re.sub(r"[^A-Za-z0-9_.-]", "-", run_id)}"'
         confirmed = f"commit confirmed {_CONFIRM_WITHIN_MIN} {comment}"
         return SafetyNet(
-            commit=(_ENTER, f"commit {comment}", _LEAVE),
+            confirm=(_ENTER, f"commit {comment}", _LEAVE),
             edit=Edit(_ENTER, (confirmed,), ("rollback 0",)),
             undo_edit=Edit(_ENTER, (f"commit {comment}",), ("rollback 0",)),
         )

@@ -86,7 +86,8 @@ class NvueModule:
             prepare=("nv config detach",),
             undo=("nv config apply --confirm-no",),
             abandon=("nv config apply --confirm-no", "nv config detach"),
-            commit=("nv config apply --confirm-yes", "nv config save"),
+            confirm=("nv config apply --confirm-yes",),
+            save=("nv config save",),
             edit=Edit(
                 apply=(f"nv config apply --confirm {_CONFIRM} -y",), discard=("nv config detach",)
             ),

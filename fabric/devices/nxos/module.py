@@ -94,7 +94,7 @@ class NxosModule:
         return SafetyNet(
             prepare=(f"checkpoint {name}",),
             undo=(f"rollback running-config checkpoint {name}",),
-            commit=("copy running-config startup-config",),
+            save=("copy running-config startup-config",),
             release=(f"no checkpoint {name}",),
         )
 

@@ -129,7 +129,7 @@ class Os10Module:
         return SafetyNet(
             prepare=("start transaction",),
             undo=("start transaction",),
-            commit=("copy running-configuration startup-configuration",),
+            save=("copy running-configuration startup-configuration",),
             edit=edit,
             undo_edit=edit,
         )

@@ -93,7 +93,7 @@ class SonicModule:
         return SafetyNet(
             prepare=(f"sudo config checkpoint {name}",),
             undo=(f"sudo config rollback {name}",),
-            commit=("sudo config save -y",),
+            save=("sudo config save -y",),
             release=(f"sudo config delete-checkpoint {name}",),
         )
 

@@ -55,7 +55,7 @@ class Console:
         net = module.safety_net("run-1")
         self.type(net.edit.enter, *change.commands, *net.edit.apply)
         self.back()
-        self.type(*net.commit)
+        self.type(*net.confirm, *net.save)
         self.back()
 
     def undo(self, module: DeviceModule, change: Change) -> None:

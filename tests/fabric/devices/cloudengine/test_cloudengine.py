@@ -256,7 +256,7 @@ def test_refusals(answer, refused):
 def test_the_safety_net_is_a_trial():
     net = MODULE.safety_net("run-1")
     assert net.edit.apply == ("commit trial 600",)
-    assert "commit" in net.commit
+    assert "commit" in net.confirm
 
 
 def test_names_and_lists():

@@ -292,7 +292,7 @@ def test_refusals(answer, refused):
 def test_the_safety_net_is_a_commit_delay():
     net = MODULE.safety_net("run-1")
     assert "configuration commit delay 10" in net.prepare
-    assert net.commit[1] == "configuration commit"
+    assert net.confirm[1] == "configuration commit"
 
 
 def test_names_and_lists():

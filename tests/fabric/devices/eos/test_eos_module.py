@@ -242,7 +242,7 @@ def test_the_safety_net_is_a_session_with_a_commit_timer():
     assert net.edit.apply == ("commit timer 00:10:00",)
     assert net.edit.discard == ("abort",)
     assert net.undo == (f"configure session {name} abort",)
-    assert net.commit == (
+    assert (*net.confirm, *net.save) == (
         f"configure session {name} commit",
         "copy running-config startup-config",
     )

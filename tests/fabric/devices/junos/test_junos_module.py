@@ -317,7 +317,7 @@ def test_the_safety_net_is_a_commit_that_must_be_confirmed():
     assert net.edit.discard == ("rollback 0",)
     assert net.undo == ()
     assert net.undo_edit.apply == (f"commit {comment}",)
-    assert net.commit == ("configure exclusive", f"commit {comment}", "exit configuration-mode")
+    assert net.confirm == ("configure exclusive", f"commit {comment}", "exit configuration-mode")
 
 
 def test_commands_only_show():

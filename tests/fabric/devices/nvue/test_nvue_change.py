@@ -173,5 +173,5 @@ def test_nothing_intended_changes_and_renders_nothing():
 def test_a_change_is_applied_with_a_timer_and_confirmed_once_verified():
     net = MODULE.safety_net("run-1")
     assert net.edit.apply == ("nv config apply --confirm 10m -y",)
-    assert net.commit == ("nv config apply --confirm-yes", "nv config save")
+    assert (net.confirm, net.save) == (("nv config apply --confirm-yes",), ("nv config save",))
     assert net.undo == ("nv config apply --confirm-no",)

@@ -59,7 +59,8 @@ def test_the_safety_net_is_a_checkpoint_of_the_run():
     name = "paisoar-20250304T101112-a-b"
     assert net.prepare == (f"checkpoint {name}",)
     assert net.undo == (f"rollback running-config checkpoint {name}",)
-    assert net.commit == ("copy running-config startup-config", f"no checkpoint {name}")
+    assert net.save == ("copy running-config startup-config",)
+    assert net.release == (f"no checkpoint {name}",)
     assert len(MODULE.safety_net("x" * 200).prepare[0].split()[-1]) <= 75
 
 

@@ -263,5 +263,5 @@ def test_nothing_intended_changes_and_renders_nothing():
 def test_the_safety_net_names_the_run():
     net = MODULE.safety_net("20261201-0413/cd34")
     assert net.prepare == ("sudo config checkpoint paisoar-20261201-0413-cd34",)
-    assert net.commit[0] == "sudo config save -y"
+    assert net.save[0] == "sudo config save -y"
     assert json.loads(sample("config_db.json"))["bgpraw"]

@@ -43,7 +43,7 @@ def test_every_line_of_a_change_is_taken_read_back_and_undone(
     assert before.neighbors
     assert all(neighbor.peer in nvue_site.devices for neighbor in before.neighbors)
     change = MODULE.change(target, outputs(switch), wanted)
-    run(switch, *net.prepare, *change.commands, *net.edit.apply, *net.commit)
+    run(switch, *net.prepare, *change.commands, *net.edit.apply, *net.confirm, *net.save)
     state = read(switch)
     for port in wanted.ports:
         assert state.port(port.name) == port

@@ -52,5 +52,5 @@ def test_the_vendors_safety_net_holds(site: Site, leaf: EmulatedSwitch, console:
     change = module.change(target, outputs(module, target, console), intended_qos(site, "leaf1"))
     console.type("configure terminal", *change.commands, "end", *net.undo)
     assert console.running() == before
-    console.type(*net.commit)
+    console.type(*net.save)
     assert leaf.startup.partition("version ")[2] == before

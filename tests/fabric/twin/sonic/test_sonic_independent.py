@@ -82,7 +82,7 @@ def test_the_vendors_safety_net_holds(leaf: EmulatedSwitch):
     assert read(leaf).saved is False
     run(leaf, net.undo)
     assert leaf.running_text() == before
-    run(leaf, net.commit)
+    run(leaf, net.save)
     assert read(leaf).saved is True
 
 
