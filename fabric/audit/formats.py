@@ -1,19 +1,25 @@
 """An audit's report in the formats of other programs: SARIF 2.1.0 and JUnit XML.
 
 Sources: OASIS, Static Analysis Results Interchange Format 2.1.0; the JUnit schema
-of Jenkins' xunit plugin.
+of Jenkins' xunit plugin (junit-10.xsd); GitLab, "Unit test reports": of two cases
+with one class name and name, it shows the first alone.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import xml.etree.ElementTree as ET
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
 from fabric.audit.findings import AuditReport, Finding, Skip
 from fabric.audit.rule import Rule
+
+# What XML 1.0 has no way to write (section 2.2, Char).
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -24,6 +30,7 @@ def to_sarif(report: AuditReport, rules: Sequence[Rule], version: str) -> dict[s
     A device stands for the artifact, a port for the logical location in it.
     """
     index = {rule.id: number for number, rule in enumerate(rules)}
+    marks: Counter[str] = Counter()
     return {
         "$schema": SARIF_SCHEMA,
         "version": "2.1.0",
@@ -36,7 +43,7 @@ def to_sarif(report: AuditReport, rules: Sequence[Rule], version: str) -> dict[s
                         "rules": [_sarif_rule(rule) for rule in rules],
                     }
                 },
-                "results": [_sarif_result(finding, index) for finding in report.findings],
+                "results": [_sarif_result(finding, index, marks) for finding in report.findings],
                 "invocations": [
                     {
                         "executionSuccessful": True,
@@ -60,10 +67,10 @@ def _sarif_rule(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _sarif_result(finding: Finding, index: dict[str, int]) -> dict[str, Any]:
+def _sarif_result(finding: Finding, index: dict[str, int], marks: Counter[str]) -> dict[str, Any]:
     ports = [port for port in finding.port.split(", ") if port]
     places = [f"{finding.device}:{port}" for port in ports] or [finding.device]
-    mark = "\n".join((finding.rule, finding.device, finding.port))
+    mark = _once("\n".join((finding.rule, finding.device, finding.port)), marks)
     return {
         "ruleId": finding.rule,
         "ruleIndex": index[finding.rule],
@@ -107,15 +114,16 @@ def to_junit(report: AuditReport, rules: Sequence[Rule]) -> str:
             skipped=str(len(skips)),
             time="0",
         )
+        names: Counter[str] = Counter()
         for finding in findings:
             name = f"{finding.device} {finding.port}".strip()
-            case = _case(suite, rule, name)
+            case = _case(suite, rule, _once(name, names))
             failure = ET.SubElement(
                 case, "failure", type=finding.severity, message=_xml(finding.message)
             )
             failure.text = _xml("\n".join((*finding.evidence, *(f"> {f}" for f in finding.fix))))
         for skip in skips:
-            case = _case(suite, rule, skip.device or "all devices")
+            case = _case(suite, rule, _once(skip.device or "all devices", names))
             ET.SubElement(case, "skipped", message=_xml(skip.reason))
         if not findings and not skips:
             _case(suite, rule, f"{len(report.devices)} devices")
@@ -127,6 +135,12 @@ def _case(suite: ET.Element, rule: Rule, name: str) -> ET.Element:
     return ET.SubElement(suite, "testcase", classname=f"audit.{rule.id}", name=_xml(name), time="0")
 
 
+def _once(name: str, given: Counter[str]) -> str:
+    """A name that no other has: the second one of it ends in ``(2)``."""
+    given[name] += 1
+    return name if given[name] == 1 else f"{name} ({given[name]})"
+
+
 def _xml(text: str) -> str:
-    """Without the control characters that XML 1.0 has no way to write."""
-    return "".join(c for c in text if c >= " " or c in "\t\n\r")
+    """Without the characters that XML 1.0 has no way to write."""
+    return _NO_XML.sub("", text)
