@@ -106,10 +106,9 @@ class _Job:
 
     def run(self) -> dict[str, Any]:
         plan = self.plan
-        position = self._resume() if self.orders.resume else _START
+        position, checkpoint = self._resume() if self.orders.resume else (_START, None)
         resumed = position
         history: list[EpochRecord] = []
-        checkpoint: Path | None = None
         trained_s = 0.0
         while position.step < self.total_steps:
             record, position, saved = self._epoch(position)
@@ -253,10 +252,11 @@ class _Job:
                 bucket_bytes=self.optimizer.exchange.bucket_bytes or 0,
             )
 
-    def _resume(self) -> Position:
-        """Rank 0 reads the checkpoint; the others get its values from rank 0."""
+    def _resume(self) -> tuple[Position, Path | None]:
+        """Rank 0 reads the checkpoint, and says which; the others get its values from rank 0."""
         found = np.zeros(5, np.float64)
         folder = self.orders.checkpoint_folder
+        checkpoint: Path | None = None
         if self.rank == 0 and folder is not None:
             checkpoint = latest_checkpoint(folder)
             check_plan(checkpoint, asdict(self.plan))
@@ -266,7 +266,7 @@ class _Job:
         self._seed_dropout(counted=True)
         self.courier.call(lambda c: c.broadcast(found, doing="resume"))
         epoch, step, step_in_epoch = (int(number) for number in found[:3])
-        return Position(epoch, step, step_in_epoch, (float(found[3]), float(found[4])))
+        return Position(epoch, step, step_in_epoch, (float(found[3]), float(found[4]))), checkpoint
 
     def _saved_bucket_bytes(self) -> int:
         """The bucket size of the checkpoint to go on from, as rank 0 reads it; 0: none."""

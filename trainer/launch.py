@@ -17,7 +17,7 @@ from trainer.collective.rendezvous import SlowRank
 from trainer.collective.settings import NetworkSettings
 from trainer.orders import JobOrders
 from trainer.rank import Orders
-from trainer.spec import EpochRecord, Progress, TrainingPlan, check_data
+from trainer.spec import PATIENCE_S, EpochRecord, Progress, TrainingPlan, check_data
 from trainer.supervise import Meeting, Place, run_one, run_ranks, threads_for
 from trainer.timeline import write_trace
 from validation.gate import GatePass
@@ -48,7 +48,7 @@ class JobSpec:
     transport: TransportName = "auto"
     checkpoint_folder: Path | None = None
     resume: bool = False
-    patience_s: float = 60.0
+    patience_s: float = PATIENCE_S
     check_every: int = 100
     checkpoint_every: int = 0
     timeline: Path | None = None
@@ -63,6 +63,8 @@ class JobSpec:
                 key="transport",
                 advice=f"Choose of: {', '.join(TRANSPORTS)}.",
             )
+        if self.patience_s <= 0:
+            raise InputError(f"{self.patience_s:g} s are no patience", key="patience_s")
         if self.resume and self.checkpoint_folder is None:
             raise InputError("resuming needs a checkpoint folder", key="checkpoint_folder")
         if self.checkpoint_every % self.plan.accumulate:
@@ -128,6 +130,7 @@ def join(
     address: tuple[str, int],
     token: str,
     transport: TransportName = "auto",
+    patience_s: float = PATIENCE_S,
     timeline: bool = False,
     network: NetworkSettings | None = None,
 ) -> None:
@@ -145,7 +148,7 @@ def join(
             rank=rank,
             size=plan.ranks,
             transport=transport,
-            patience_s=60.0,
+            patience_s=patience_s,
             launcher_pid=os.getpid(),
             threads=threads_for(ranks_here),
             hidden=NOT_NEEDED,
@@ -166,8 +169,9 @@ def _train(job: JobSpec, on_event: Callable[[Progress], None] | None) -> TrainRe
     plan = job.plan
     if job.places is None or not any(place.command for place in job.places):
         check_data(plan.data)
-    if job.resume and job.checkpoint_folder is not None:
-        check_plan(latest_checkpoint(job.checkpoint_folder), asdict(plan))
+        # On other hosts it is rank 0 that looks: this one need not share their disks.
+        if job.resume and job.checkpoint_folder is not None:
+            check_plan(latest_checkpoint(job.checkpoint_folder), asdict(plan))
     orders = JobOrders(
         plan,
         job.checkpoint_folder,
@@ -217,8 +221,6 @@ def _train(job: JobSpec, on_event: Callable[[Progress], None] | None) -> TrainRe
             tell(Progress("note", rank, message=line))
     first = outcome.results[0]
     checkpoint = first["checkpoint"]
-    if checkpoint is None and job.resume and job.checkpoint_folder is not None:
-        checkpoint = latest_checkpoint(job.checkpoint_folder)
     return TrainResult(
         accuracy=first["accuracy"],
         weights_identical=len({result["digest"] for result in outcome.results}) == 1,

@@ -23,6 +23,8 @@ PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
 SYNCS = ("ring", "ps")
 BATCH_NORMS = ("averaged", "synced")
 SYNTHETIC_STEPS_PER_EPOCH = 50
+# A rank that lives and does not come is reported as slow at once, and lost only after this.
+PATIENCE_S = 300.0
 
 
 @dataclass(frozen=True)

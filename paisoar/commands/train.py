@@ -84,6 +84,14 @@ def train(
     checkpoint_every: Annotated[
         int, typer.Option(min=0, help="Steps between checkpoints; 0: each epoch's end.")
     ] = 0,
+    patience: Annotated[
+        float,
+        typer.Option(
+            min=1,
+            help="Seconds to wait for a rank that lives but does not come. A slow one is "
+            "reported long before.",
+        ),
+    ] = 300.0,
     timeline: Annotated[
         Path | None, typer.Option(help="Write a Chrome trace of every rank to this file.")
     ] = None,
@@ -142,6 +150,7 @@ def train(
             certificate,
             resume,
             checkpoint_every=checkpoint_every,
+            patience_s=patience,
             timeline=timeline,
             over_ssh=python if launch == "ssh" else "",
             share=share,
@@ -162,6 +171,7 @@ def start(
     resume: Path | None = None,
     *,
     checkpoint_every: int = 0,
+    patience_s: float = 300.0,
     timeline: Path | None = None,
     over_ssh: str = "",
     share: Share | None = None,
@@ -216,6 +226,7 @@ def start(
             checkpoint_folder=folder,
             resume=resume is not None,
             checkpoint_every=checkpoint_every,
+            patience_s=patience_s,
             timeline=timeline,
             places=places,
             meeting=meeting,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import resource
 import signal
@@ -127,17 +128,28 @@ def _exhaust_memory(context: RankContext) -> None:
     np.ones(4 << 30, np.float64)
 
 
-def _reset_sockets(context: RankContext) -> None:
-    """Cut all connections to other ranks; that to the launcher stays."""
-    launcher = context.membership._sock.fileno()
+def _sockets_to_ranks(context: RankContext) -> list[int]:
+    """The connections to other ranks, without that to the launcher."""
+    found = []
     for path in list(Path("/proc/self/fd").iterdir()):
         with contextlib.suppress(OSError):
             fd = int(path.name)
-            if fd == launcher or not stat.S_ISSOCK(os.fstat(fd).st_mode):
-                continue
-            with socket.socket(fileno=os.dup(fd)) as sock:
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                sock.shutdown(socket.SHUT_RDWR)
+            if fd != context.membership._sock.fileno() and stat.S_ISSOCK(os.fstat(fd).st_mode):
+                found.append(fd)
+    return found
+
+
+def _cut_sockets(context: RankContext) -> None:
+    for fd in _sockets_to_ranks(context):
+        with socket.socket(fileno=os.dup(fd)) as sock, contextlib.suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
+
+
+def _reset_sockets(context: RankContext) -> None:
+    """Make the kernel send RST: connect(2) to AF_UNSPEC dissolves a connection at once."""
+    unspecified = struct.pack("H14x", socket.AF_UNSPEC)
+    for fd in _sockets_to_ranks(context):
+        ctypes.CDLL(None).connect(fd, unspecified, len(unspecified))
 
 
 def _take_memory_away(context: RankContext) -> None:
@@ -154,7 +166,8 @@ def _be_late(context: RankContext) -> None:
 
 MISFORTUNES = {
     "memory": _exhaust_memory,
-    "sockets": _reset_sockets,
+    "cut": _cut_sockets,
+    "reset": _reset_sockets,
     "unlinked": _take_memory_away,
     "late": _be_late,
     "killed": lambda context: os.kill(os.getpid(), signal.SIGKILL),

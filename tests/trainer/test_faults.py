@@ -54,9 +54,10 @@ def test_every_other_rank_names_the_one_that_failed(misfortune, transport, said)
     assert caught.value.exit_code == 3
 
 
-def test_a_connection_that_was_reset_is_named_with_one_of_its_ends():
+@pytest.mark.parametrize("misfortune", ["cut", "reset"])
+def test_a_connection_that_was_cut_is_named_with_one_of_its_ends(misfortune):
     with pytest.raises(LostPeerError, match="connection") as caught:
-        run("sockets", "tcp")
+        run(misfortune, "tcp")
     failure = caught.value.failure
     text = str(caught.value)
     # Which end noticed first is chance; rank 1, whose sockets were cut, is one of the two.

@@ -36,11 +36,19 @@ def gone_within(pids, seconds):
     return not any(map(runs, pids))
 
 
+def listening():
+    """The ports on which this process listens."""
+    connections = psutil.Process().net_connections("tcp")
+    return {c.laddr for c in connections if c.status == psutil.CONN_LISTEN}
+
+
 @pytest.fixture(autouse=True)
 def _nothing_is_left():
     segments = set(Path("/dev/shm").iterdir())
     processes = set(psutil.Process().children(recursive=True))
+    ports = listening()
     yield
+    assert listening() <= ports
     assert set(psutil.Process().children(recursive=True)) <= processes
     assert set(Path("/dev/shm").iterdir()) <= segments
 

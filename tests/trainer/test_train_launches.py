@@ -165,6 +165,12 @@ def test_two_hosts_train_over_ssh_and_end_with_identical_weights(twin, start):
     assert (result["ranks"], result["transport"]) == (2, "tcp")
     assert result["history"][-1]["loss"] < result["history"][0]["loss"]
     assert not ranks_of(on_hosts_of(twin))
+    folder = Path(result["checkpoint"]).parent
+    longer = (*SHORT[: SHORT.index("--epochs")], "--epochs", "3", "--json")
+    resumed = result_of(start(twin.path, "--launch", "ssh", "--resume", str(folder), *longer))
+    assert [record["epoch"] for record in resumed["history"]] == [3]
+    assert Path(resumed["checkpoint"]) == folder / "epoch-00003"
+    assert resumed["weights_identical"] is True
 
 
 def test_a_rank_killed_on_its_host_is_named_and_nothing_is_left(twin, start):
