@@ -13,7 +13,7 @@ import typer
 
 from fabric.errors import InputError
 from paisoar.commands.audit import audit
-from paisoar.commands.bench_train import bench
+from paisoar.commands.bench_fabric import bench
 from paisoar.commands.certify import certificate, certify
 from paisoar.commands.check import check
 from paisoar.commands.demo import demo

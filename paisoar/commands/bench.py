@@ -1,4 +1,4 @@
-"""``paisoar bench sim``, ``paisoar bench allreduce`` and ``paisoar bench fabric``."""
+"""``paisoar bench sim`` and ``paisoar bench allreduce``."""
 
 from __future__ import annotations
 
@@ -26,46 +26,6 @@ def sim(
     a verdict; exit 1 where one fails.
     """
     run(as_json, lambda ui: _fidelity(ui) if fidelity else _speed(ui))
-
-
-@bench.command("fabric")
-def fabric(
-    pods: Annotated[
-        int, typer.Option(help="Pods of 8 leaves, 4 spines and 256 hosts; 32 are 512 switches.")
-    ] = 32,
-    as_json: JsonOption = False,
-) -> None:
-    """Render, read from saved outputs and audit 512 switches and 8,192 NICs on one core.
-
-    Writing the outputs takes longer than reading them, and is not measured.
-    """
-    run(as_json, lambda ui: _fabric(ui, pods))
-
-
-def _fabric(ui: Ui, pods: int) -> Answer:
-    from fabric.saved.bench import measure
-
-    with ui.steps("measuring a large fabric") as step:
-        row = measure(pods, step)
-
-    def show(out: Console) -> None:
-        out.print(
-            f"{row.switches} switches with {row.ports} ports ({row.cabled_ports} cabled), "
-            f"{row.nics} NICs, {row.files} files, {row.host_pairs} host pairs"
-        )
-        table = Table("step", "seconds")
-        for name, seconds in (
-            ("render", row.render_s),
-            ("read", row.read_s),
-            ("audit", row.audit_s),
-            ("all", row.seconds),
-            ("all, CPU", row.cpu_seconds),
-        ):
-            table.add_row(name, f"{seconds:.2f}")
-        out.print(table)
-        out.print(f"Peak memory {row.peak_mib:.0f} MiB; {row.findings} findings.")
-
-    return Answer({"audit": row.to_json()}, show, good=row.good)
 
 
 @bench.command("allreduce")
