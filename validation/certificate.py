@@ -23,6 +23,7 @@ from fabric.qos import DeviceQos
 from fabric.site import EvidenceClass, Site
 from validation import revocation
 from validation.envelope import SealError, open_sealed
+from validation.files import read_file
 from validation.fingerprint import Fingerprint, device_sha256
 from validation.keys import signer, trusted_dir, trusted_keys
 from validation.predicate import CERTIFICATE_ID, PAYLOAD_TYPE, Predicate, parse_statement
@@ -276,7 +277,7 @@ def revoke(
 def certified_states(site: Site, certificate: Certificate) -> Mapping[str, DeviceQos]:
     """What each device did when it was certified, as far as that is on disk and unaltered."""
     try:
-        states = states_from_bytes(states_path(site, certificate.id).read_bytes())
+        states = states_from_bytes(read_file(states_path(site, certificate.id)))
     except (OSError, ValueError):
         return {}
     per_device = certificate.fingerprint.per_device

@@ -23,7 +23,7 @@ from validation import revocation
 from validation.certificate import Certificate
 from validation.criteria import Check, overall, required_checks
 from validation.envelope import seal
-from validation.files import write_whole
+from validation.files import read_file, write_whole
 from validation.fingerprint import explain, fingerprint
 from validation.keys import KEY_VARIABLE, is_trusted, signer, trusted_dir, trusted_keys
 from validation.predicate import (
@@ -208,7 +208,7 @@ def _unproven(site: Site, checks: Sequence[Check]) -> list[str]:
 def _states_of(run: ValidationRun) -> dict[str, DeviceQos]:
     path = run.folder / STATES_FILE
     try:
-        return states_from_bytes(path.read_bytes())
+        return states_from_bytes(read_file(path))
     except (OSError, ValueError) as error:
         raise ToolError(f"the states of run {run.id} cannot be read: {error}") from error
 

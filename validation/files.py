@@ -1,12 +1,21 @@
-"""Writing a file whole or not at all."""
+"""Writing a file whole or not at all; reading nothing that is no file."""
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 
 from fabric.errors import InputError
+
+
+def read_file(path: Path) -> bytes:
+    """What a file holds. OSError also where it is none: a pipe would be waited for."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "this is no file", str(path))
+    return path.read_bytes()
 
 
 def write_whole(path: Path, data: bytes, mode: int = 0o644) -> None:

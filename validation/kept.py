@@ -25,6 +25,7 @@ from fabric.qos import DeviceQos
 from fabric.site import Site
 from fabric.topology import PortRef
 from validation.evidence import COUNTERS, FLOWS, LATENCY
+from validation.files import read_file
 from validation.observation import Observation
 from validation.result import SuiteResult, ValidationRun
 from validation.states import sha256, states_from_bytes
@@ -107,7 +108,7 @@ class _Kept:
 
     def _bytes(self) -> bytes:
         try:
-            data = self._path.read_bytes()
+            data = read_file(self._path)
         except OSError as error:
             raise self._bad(f"the evidence cannot be read: {error.strerror}") from error
         if sha256(data) != self._digest:
@@ -135,7 +136,7 @@ class _Kept:
     def states(self) -> dict[str, DeviceQos]:
         try:
             return states_from_bytes(self._bytes())
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise self._bad(_short(error)) from error
 
     def latency(self) -> dict[tuple[str, str, str], NDArray[np.float64]]:

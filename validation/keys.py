@@ -24,7 +24,7 @@ from securesystemslib.signer import CryptoSigner, SSlibKey
 
 from fabric.errors import InputError
 from fabric.site import Site
-from validation.files import not_written, write_whole
+from validation.files import not_written, read_file, write_whole
 
 KEY_VARIABLE = "PAISOAR_SIGNING_KEY"
 
@@ -58,7 +58,7 @@ def signer(site: Site) -> CryptoSigner:
         _create(site, path)
     try:
         mode = path.stat().st_mode
-        data = path.read_bytes()
+        data = read_file(path)
     except OSError as error:
         raise InputError(f"the signing key cannot be read: {error}", file=path) from error
     try:
@@ -84,7 +84,7 @@ def trusted_keys(site: Site) -> tuple[SSlibKey, ...]:
     keys = []
     for path in sorted(trusted_dir(site).glob("*.pub.pem")):
         try:
-            public = load_pem_public_key(path.read_bytes())
+            public = load_pem_public_key(read_file(path))
         except (OSError, ValueError, UnsupportedAlgorithm) as error:
             raise InputError(
                 f"is no public key in PEM form: {error}",

@@ -23,7 +23,7 @@ from securesystemslib.signer import Signer, SSlibKey
 from fabric.errors import InputError
 from fabric.site import Site
 from validation.envelope import SealError, open_sealed, seal
-from validation.files import write_whole
+from validation.files import read_file, write_whole
 from validation.times import to_text
 
 PAYLOAD_TYPE = "application/vnd.paisoar.revocations+json"
@@ -86,7 +86,7 @@ def load(site: Site, trusted: Sequence[SSlibKey], at_least: int = 0) -> Revocati
     needed = max(at_least, mark.sequence)
     path = list_path(site)
     try:
-        data = path.read_bytes()
+        data = read_file(path)
     except FileNotFoundError:
         if needed:
             raise RevocationError(
@@ -156,11 +156,11 @@ def publish(
 def _high_water(site: Site) -> _HighWater:
     path = high_water_path(site)
     try:
-        facts = json.loads(path.read_bytes())
+        facts = json.loads(read_file(path))
         return _HighWater(int(facts["sequence"]), str(facts["sha256"]))
     except FileNotFoundError:
         return _HighWater(0, "")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise RevocationError(
             f"the record of the newest revocation list ({path}) cannot be read: {error}"
         ) from error

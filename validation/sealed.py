@@ -18,7 +18,7 @@ from securesystemslib.signer import Signer, SSlibKey
 
 from validation.criteria import Check
 from validation.envelope import SealError, open_sealed, seal
-from validation.files import write_whole
+from validation.files import read_file, write_whole
 from validation.result import SuiteResult, ValidationRun
 from validation.times import to_text
 
@@ -41,7 +41,7 @@ def broken_seal(run: ValidationRun, trusted: Sequence[SSlibKey]) -> list[str]:
     """What of a run is not as a trusted key sealed it, one line each; empty where all is."""
     path = seal_path(run)
     try:
-        data = path.read_bytes()
+        data = read_file(path)
     except FileNotFoundError:
         return [f"run {run.id} has no seal ({path}): it did not end as it should, or it is gone"]
     except OSError as error:

@@ -27,5 +27,5 @@ def states_from_bytes(data: bytes) -> dict[str, DeviceQos]:
     try:
         facts = json.loads(data)
         return {name: DeviceQos.from_json(fact) for name, fact in facts.items()}
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"not the states of devices: {error!r}") from error

@@ -22,7 +22,7 @@ from sqlalchemy.orm import Session
 from fabric.errors import InputError, ToolError
 from fabric.site import Site
 from validation.criteria import Check
-from validation.files import not_written, write_whole
+from validation.files import not_written, read_file, write_whole
 from validation.result import SuiteResult, ValidationRun
 from validation.rows import (
     Base,
@@ -156,7 +156,7 @@ class Store:
         with self._session() as session:
             try:
                 return session.execute(query).mappings().all()
-            except (ValueError, TypeError) as error:
+            except (ValueError, TypeError, RecursionError) as error:
                 # The only column that is decoded while it is fetched.
                 raise damaged(self.name, table, run_id, "facts", f"no JSON: {error}") from error
 
@@ -212,7 +212,7 @@ def altered_evidence(run: ValidationRun) -> tuple[str, ...]:
         for kind, digest in suite.files.items():
             path = run.folder / file_name(suite.name, kind)
             try:
-                good = sha256(path.read_bytes()) == digest
+                good = sha256(read_file(path)) == digest
             except OSError:
                 good = False
             if not good:

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
@@ -17,7 +18,7 @@ from validation import certificate, revocation
 from validation.certify import certify
 from validation.envelope import open_sealed, seal
 from validation.gate import open_gate
-from validation.keys import signer, trusted_keys
+from validation.keys import keys_dir, signer, trusted_keys
 from validation.predicate import PAYLOAD_TYPE, statement_bytes
 from validation.run import run_suites
 from validation.times import to_text, utc_now
@@ -232,3 +233,39 @@ def test_a_symlinked_store_is_a_store(fabric, signed, tmp_path):
     newer, _ = newer_certificate(fabric)
     assert newer.id in certificate.ids(fabric.site)
     assert to_text(newer.not_before) > to_text(signed.not_before)
+
+
+DEEP = b"[" * 100_000
+
+
+def test_json_that_is_nested_without_end_is_only_malformed(fabric, signed):
+    certificate.states_path(fabric.site, signed.id).write_bytes(DEEP)
+    assert certificate.certified_states(fabric.site, signed) == {}
+    revocation.high_water_path(fabric.site).write_bytes(DEEP)
+    reason, message = agree(fabric)
+    assert reason == "revocation-list-bad"
+    assert "high-water.json) cannot be read" in message
+
+
+def test_a_pipe_in_the_place_of_any_file_is_not_waited_for(fabric, signed):
+    for path in (
+        revocation.list_path(fabric.site),
+        revocation.high_water_path(fabric.site),
+        certificate.states_path(fabric.site, signed.id),
+        next(keys_dir(fabric.site).glob("trusted/*.pub.pem")),
+        keys_dir(fabric.site) / "ed25519.pem",
+    ):
+        data = path.read_bytes()
+        path.unlink()
+        os.mkfifo(path)
+        for call in (
+            lambda: certificate.verify(fabric.site),
+            lambda: certificate.certified_states(fabric.site, signed),
+            lambda: signer(fabric.site),
+        ):
+            with suppress(GateRefusedError, InputError):
+                call()
+        path.unlink()
+        path.write_bytes(data)
+    (keys_dir(fabric.site) / "ed25519.pem").chmod(0o600)
+    assert certificate.verify(fabric.site) == signed

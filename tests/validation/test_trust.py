@@ -184,7 +184,9 @@ def test_malformed_evidence_is_named_and_no_traceback(fabric, measured):
     assert "suite latency: no such table of evidence" in text
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"steps": 3}', '{"steps": [], "unread": {"a": 1}}'])
+@pytest.mark.parametrize(
+    "text", ["", "[" * 100_000, "[]", '{"steps": 3}', '{"steps": [], "unread": {"a": 1}}']
+)
 def test_a_malformed_outline_is_named(fabric, measured, text):
     path = measured.folder / "incast.outline.json"
     path.write_text(text)
@@ -251,6 +253,7 @@ def test_a_run_needs_a_usable_signing_key_before_traffic_is_sent(fabric, measure
         ("suites", "name = 'latency' WHERE place = 0", "name"),
         ("suites", "facts = 'null'", "facts"),
         ("suites", "facts = '{'", "facts"),
+        ("runs", f"facts = '{'[' * 100_000}'", "facts"),
         ("checks", "verdict = 'GOOD'", "verdict"),
         ("checks", "value = 'fast'", "value"),
         ("checks", "value = 9e999", "value"),
