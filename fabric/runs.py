@@ -6,6 +6,7 @@ device, ``inventory.json`` and ``artifacts/`` are Ansible's. None holds a secret
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import re
@@ -138,9 +139,22 @@ def load_result(site: Site, run_id: str) -> RunResult:
         raise InputError(f"is no result of a run: {error}", file=path) from error
 
 
+def run_ids(site: Site) -> tuple[str, ...]:
+    """The IDs of the site's runs, in the order in which they began."""
+    runs = [path for path in (site.state_dir / "runs").glob("*") if _ID.fullmatch(path.name)]
+    begun = {path: _begun_at_ns(path) for path in runs}
+    return tuple(path.name for path in sorted(runs, key=lambda path: (begun[path], path.name)))
+
+
+def _begun_at_ns(folder: Path) -> int:
+    # The plan is the first thing that a run writes, and is not written again.
+    with contextlib.suppress(OSError):
+        return (folder / "plan.json").stat().st_mtime_ns
+    return 0
+
+
 def latest_run(site: Site) -> str:
     """The ID of the latest run; InputError where there is none."""
-    runs = [path for path in (site.state_dir / "runs").glob("*") if _ID.fullmatch(path.name)]
-    if not runs:
+    if not (runs := run_ids(site)):
         raise InputError(f"there is no run in {site.state_dir / 'runs'}")
-    return max(runs, key=lambda path: (path.stat().st_mtime_ns, path.name)).name
+    return runs[-1]

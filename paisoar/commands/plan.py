@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,6 +23,9 @@ def plan(
 ) -> None:
     """Read every device and show, per device, what would change; changes nothing.
 
+    What somebody else has changed since a run of ours is shown first, as a diff
+    against what that run left.
+
     The plan is saved under .paisoar/plans and applied by `paisoar provision`.
     Credentials of real devices come from the environment or the SSH agent:
     PAISOAR_SWITCH_USER, PAISOAR_SWITCH_PASSWORD or PAISOAR_SWITCH_KEY, and
@@ -32,6 +36,7 @@ def plan(
 
 def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
     """Make and save a plan; the answer shows it."""
+    from fabric.drift import applied_orders, drifts
     from fabric.plan import make_plan
     from fabric.planfile import save_plan
     from fabric.playread import read_states_by_playbook
@@ -41,6 +46,7 @@ def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
     with ui.events("reading devices", len(devices)) as on_event:
         states = read_states_by_playbook(site, devices, on_event)
     made = make_plan(site, states)
+    drifted = drifts(site, states, applied_orders(site))
     path = save_plan(site, made)
     document = {
         "plan": made.id,
@@ -56,10 +62,16 @@ def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
             }
             for name, part in made.devices.items()
         },
+        "drift": [dataclasses.asdict(drift) for drift in drifted],
         "unreadable": dict(made.unreadable),
     }
 
     def show(out: Console) -> None:
+        for drift in drifted:
+            what = f"{drift.device}, changed by somebody since run {drift.run_id}"
+            show_diffs(out, {what: drift.diff})
+        if drifted and made.changed:
+            out.print("")
         show_diffs(out, {name: made.diff(name) for name in made.changed})
         for name, why in made.unreadable.items():
             out.print(f"not read: {name}: {why}")
