@@ -23,6 +23,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+MAX_SHOWN = 50  # of the faults of one file, for people
+
 
 class PaisoarError(Exception):
     """Base of all errors that PAISoar raises on purpose."""
@@ -75,7 +77,10 @@ class InputFaultsError(InputError):
         super().__init__(
             first.reason, file=first.file, line=first.line, key=first.key, advice=first.advice
         )
-        self.message = "\n".join((f"{len(faults)} mistakes", *(f"  {f.message}" for f in faults)))
+        lines = [f"  {fault.message}" for fault in faults[:MAX_SHOWN]]
+        if len(faults) > MAX_SHOWN:
+            lines.append(f"  and {len(faults) - MAX_SHOWN} more; --json has them all")
+        self.message = "\n".join((f"{len(faults)} mistakes", *lines))
         self.args = (self.message,)
         self.faults = tuple(faults)
 

@@ -10,6 +10,7 @@ and cables is checked in ``fabric.site``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -18,10 +19,13 @@ from pydantic_core import PydanticCustomError
 from fabric.qos import DSCP_COUNT, PRIORITY_COUNT, Dcqcn
 from fabric.units import format_speed, parse_size_bytes, parse_speed_bps
 
+Place = tuple[tuple[str | int, ...], str]
 
-def placed(at: tuple[str | int, ...], reason: str) -> PydanticCustomError:
-    """An error of a model that points at a key below it, so that the line is exact."""
-    return PydanticCustomError("placed", "{reason}", {"reason": reason, "at": list(at)})
+
+def placed(places: Sequence[Place]) -> PydanticCustomError:
+    """Errors of a model, each with the key below it and its reason, so that lines are exact."""
+    reasons = "; ".join(reason for _, reason in places)
+    return PydanticCustomError("placed", "{reasons}", {"reasons": reasons, "places": list(places)})
 
 
 def _size(value: object) -> object:
@@ -58,15 +62,18 @@ class Mtu(StrictModel):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        faults = []
         if self.host > self.switch_port:
-            raise ValueError(
+            faults.append(
                 f"hosts send packets of {self.host} bytes, switches pass {self.switch_port}"
             )
         if self.roce + ROCE_HEADER_BYTES > self.host:
-            raise ValueError(
+            faults.append(
                 f"a RoCE MTU of {self.roce} needs a host MTU of "
                 f"{self.roce + ROCE_HEADER_BYTES} or more, not {self.host}"
             )
+        if faults:
+            raise placed([((), fault) for fault in faults])
         return self
 
 
@@ -142,15 +149,18 @@ class PortProfile(StrictModel):
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
+        faults = []
         if self.kmin >= self.kmax:
-            raise ValueError(f"kmin ({self.kmin} B) must be below kmax ({self.kmax} B)")
+            faults.append(f"kmin ({self.kmin} B) must be below kmax ({self.kmax} B)")
         if self.xon >= self.xoff:
-            raise ValueError(f"xon ({self.xon} B) must be below xoff ({self.xoff} B)")
+            faults.append(f"xon ({self.xon} B) must be below xoff ({self.xoff} B)")
         if self.kmin >= self.xoff:
-            raise ValueError(
+            faults.append(
                 f"kmin ({self.kmin} B) must be below xoff ({self.xoff} B): "
                 "ECN has to act before PFC does"
             )
+        if faults:
+            raise placed([((), fault) for fault in faults])
         return self
 
 
@@ -220,10 +230,17 @@ class Intent(StrictModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        if faults := list(self._faults()):
+            raise placed(faults)
+        return self
+
+    def _faults(self) -> Iterator[Place]:
+        """What is wrong about classes and profiles together."""
         for role in ("roce", "cnp", "default"):
             names = [name for name, cls in self.classes.items() if cls.role == role]
             if len(names) != 1:
-                raise ValueError(f"exactly one class must have the role {role!r}, not {len(names)}")
+                reason = f"exactly one class must have the role {role!r}, not {len(names)}"
+                yield ("classes", *names[1:2]), reason
         seen_dscp: dict[int, str] = {}
         seen_priority: dict[int, str] = {}
         for name, cls in self.classes.items():
@@ -231,32 +248,34 @@ class Intent(StrictModel):
                 if dscp in seen_dscp:
                     other = seen_dscp[dscp]
                     twice = f"class {name!r}" if other == name else f"{other!r} and {name!r}"
-                    raise placed(("classes", name, "dscp"), f"DSCP {dscp} is listed twice: {twice}")
+                    yield ("classes", name, "dscp"), f"DSCP {dscp} is listed twice: {twice}"
                 seen_dscp[dscp] = name
             if cls.priority in seen_priority:
-                raise placed(
+                reason = f"{seen_priority[cls.priority]!r} and {name!r}"
+                yield (
                     ("classes", name, "priority"),
-                    f"priority {cls.priority} is used by both "
-                    f"{seen_priority[cls.priority]!r} and {name!r}",
+                    f"priority {cls.priority} is used by both {reason}",
                 )
             seen_priority[cls.priority] = name
         shares = sum(cls.scheduler.percent for cls in self.classes.values())
         if shares != 100:
-            raise placed(
-                ("classes",), f"the ETS percents of the classes add up to {shares}, not 100"
-            )
+            yield ("classes",), f"the ETS percents of the classes add up to {shares}, not 100"
         for name, cls in self.classes.items():
             if cls.role == "cnp" and cls.scheduler.mode != "strict":
-                raise placed(
+                yield (
                     ("classes", name, "scheduler"),
                     "the cnp class must be strict, or CNPs wait behind data",
                 )
+        speeds: dict[int, str] = {}
         for text in self.profiles:
             try:
-                parse_speed_bps(text)
+                speed = parse_speed_bps(text)
             except ValueError as error:
-                raise placed(("profiles", text), str(error)) from None
-        return self
+                yield ("profiles", text), str(error)
+                continue
+            if speed in speeds:
+                yield ("profiles", text), f"{text} is the same speed as {speeds[speed]}"
+            speeds[speed] = text
 
     @property
     def roce(self) -> TrafficClass:

@@ -8,28 +8,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from fabric.errors import InputError
-from fabric.headroom import (
-    headroom_bytes,
-    mlx5_cable_m,
-    mlx5_headroom_bytes,
-    mlx5_min_buffer_bytes,
-)
-from fabric.intent import Certify, Intent, SizeBytes, SpeedBps, StrictModel
-from fabric.topology import Link, PortRef, Topology, unreachable_pairs
-from fabric.units import format_size, format_speed, parse_speed_bps
+from fabric.devices.ports import kernel_name
+from fabric.errors import InputError, all_of
+from fabric.intent import Certify, Intent, Place, SizeBytes, SpeedBps, StrictModel
+from fabric.siterules import cable_faults, device_faults, fabric_faults
+from fabric.topology import Link, PortRef, Topology
 from fabric.yamlfile import YamlFile, load_yaml
 
 SCHEMA = "paisoar/fabric/v1"
 STATE_FOLDER = ".paisoar"
+MAX_CABLE_M = 10_000
 _TEMPLATES = ("{{", "{%", "{#")
 
 Environment = Literal["twin", "lab", "site"]
@@ -40,9 +37,19 @@ EVIDENCE_CLASS: dict[Environment, EvidenceClass] = {
     "site": "hardware",
 }
 
-DeviceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=63)]
 # Names reach shell commands and file names: nothing in them may need quoting.
-InterfaceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9/._-]*$", max_length=63)]
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+
+def device_name(text: str) -> str:
+    """The text, if a device or site can be called so; ValueError otherwise."""
+    if not _NAME.fullmatch(text):
+        raise ValueError("a name is up to 63 letters, digits, points, underscores and dashes")
+    return text
+
+
+DeviceName = Annotated[str, AfterValidator(device_name)]
+InterfaceName = Annotated[str, AfterValidator(kernel_name)]
 
 
 class Management(StrictModel):
@@ -94,7 +101,7 @@ class Cable(StrictModel):
     a: str
     b: str
     speed: SpeedBps
-    length_m: Annotated[float, Field(gt=0, le=10_000, strict=False)] = 3.0
+    length_m: Annotated[float, Field(gt=0, le=MAX_CABLE_M, strict=False)] = 3.0
 
 
 class FabricFile(StrictModel):
@@ -108,6 +115,12 @@ class FabricFile(StrictModel):
     certify: Certify = Certify()
     devices: Annotated[dict[DeviceName, DeviceSpec], Field(min_length=1)]
     cables: list[Cable]
+
+
+_Part = TypeVar("_Part")
+_DEVICE: TypeAdapter[SwitchSpec | HostSpec] = TypeAdapter(DeviceSpec)
+_CABLE = TypeAdapter(Cable)
+_INTENT = TypeAdapter(Intent)
 
 
 @dataclass(frozen=True)
@@ -189,7 +202,7 @@ def state_dir_of(file: Path) -> Path:
 
 
 def load_site(path: Path) -> Site:
-    """Read and check ``fabric.yaml``. Raises InputError with file, line and key."""
+    """Read and check ``fabric.yaml``. InputError holds all that is wrong, with lines and keys."""
     whole = str(path.resolve())
     if any(mark in whole for mark in _TEMPLATES):
         raise InputError(
@@ -198,121 +211,66 @@ def load_site(path: Path) -> Site:
             advice="Move the site to a folder without {{, {% or {# in its path.",
         )
     file = load_yaml(path)
-    document = file.validate(FabricFile)
-    topology = _topology(file, document)
-    site = Site(path, document, topology)
-    check_devices(site, file)
-    return site
+    try:
+        document = FabricFile.model_validate(file.data)
+    except ValidationError as error:
+        raise all_of([*file.faults(error), *_known_faults(file)]) from error
+    _refuse(file, _placed_faults(file, document))
+    return Site(path, document, _topology(document))
 
 
 def check_devices(site: Site, file: YamlFile) -> None:
-    """InputError for the first fault of devices and cables together; ``file`` has its line."""
-    for fault in _faults(site):
-        raise file.error(fault[0], fault[1])
+    """InputError for the faults of devices and cables together; ``file`` has their lines."""
+    _refuse(file, _placed_faults(file, site.document))
 
 
-def _topology(file: YamlFile, document: FabricFile) -> Topology:
-    links: list[Link] = []
-    cabled: dict[PortRef, int] = {}
-    for index, cable in enumerate(document.cables):
-        ends = []
-        for side, text in (("a", cable.a), ("b", cable.b)):
-            at = ("cables", index, side)
-            try:
-                end = PortRef.parse(text)
-            except ValueError as error:
-                raise file.error(at, str(error)) from None
-            device = document.devices.get(end.device)
-            if device is None:
-                raise file.error(at, f"no device is called {end.device!r}")
-            if isinstance(device, HostSpec):
-                nic = device.nics.get(end.port)
-                if nic is None:
-                    raise file.error(at, f"{end.device} has no NIC {end.port!r}")
-                if nic.speed != cable.speed:
-                    raise file.error(
-                        at,
-                        f"the cable runs at {format_speed(cable.speed)}, "
-                        f"{end} at {format_speed(nic.speed)}",
-                    )
-            if end in cabled:
-                first = file.line(("cables", cabled[end]))
-                raise file.error(at, f"{end} is cabled twice, first in line {first}")
-            cabled[end] = index
-            ends.append(end)
-        if ends[0].device == ends[1].device:
-            raise file.error(("cables", index), "the cable ends on the device it starts from")
-        links.append(Link(ends[0], ends[1], cable.speed, cable.length_m))
+def _refuse(file: YamlFile, places: Iterable[Place]) -> None:
+    if faults := [file.error(*place) for place in places]:
+        raise all_of(faults)
+
+
+def _placed_faults(file: YamlFile, document: FabricFile) -> list[Place]:
+    faults = list(cable_faults(document.devices, document.cables, document.intent, file.line))
+    if not faults:
+        faults += fabric_faults(document, _topology(document))
+    return [*device_faults(document.devices), *faults]
+
+
+def _known_faults(file: YamlFile) -> list[InputError]:
+    """What can be said of devices and cables of a file that has faults of other kinds."""
+    devices, cables, intent = _valid_parts(file.data)
+    faults = [*device_faults(devices), *cable_faults(devices, cables, intent, file.line)]
+    return [file.error(*fault) for fault in faults]
+
+
+def _valid_parts(
+    data: Any,  # noqa: ANN401 - whatever the file holds
+) -> tuple[dict[str, SwitchSpec | HostSpec | None], list[Cable | None], Intent | None]:
+    """Devices, cables and intent of a file with faults; None for each that has one."""
+    devices, cables = data.get("devices"), data.get("cables")
+    named = devices.items() if isinstance(devices, dict) else ()
+    listed = cables if isinstance(cables, list) else ()
+    return (
+        {str(name): _part(_DEVICE, spec) for name, spec in named},
+        [_part(_CABLE, cable) for cable in listed],
+        _part(_INTENT, data.get("intent")),
+    )
+
+
+def _part(adapter: TypeAdapter[_Part], value: object) -> _Part | None:
+    try:
+        return adapter.validate_python(value)
+    except ValidationError:
+        return None
+
+
+def _topology(document: FabricFile) -> Topology:
     kinds = {name: device.kind for name, device in document.devices.items()}
     return Topology(
         hosts=tuple(name for name, kind in kinds.items() if kind == "host"),
         switches=tuple(name for name, kind in kinds.items() if kind == "switch"),
-        links=tuple(links),
+        links=tuple(
+            Link(PortRef.parse(cable.a), PortRef.parse(cable.b), cable.speed, cable.length_m)
+            for cable in document.cables
+        ),
     )
-
-
-def _faults(site: Site) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """What is wrong about devices and cables together: location and message."""
-    document, topology = site.document, site.topology
-    for index, cable in enumerate(document.cables):
-        kinds = {site.devices[PortRef.parse(end).device].kind for end in (cable.a, cable.b)}
-        if kinds == {"host"}:
-            yield ("cables", index), "the cable joins two hosts; a site needs a switch between"
-        if not any(parse_speed_bps(text) == cable.speed for text in document.intent.profiles):
-            yield (
-                ("cables", index, "speed"),
-                f"intent.profiles has no thresholds for {format_speed(cable.speed)} ports",
-            )
-    for name, device in site.devices.items():
-        if isinstance(device, HostSpec):
-            for nic in device.nics:
-                if PortRef(name, nic) not in topology.link_of:
-                    yield ("devices", name, "nics", nic), f"{name}:{nic} has no cable"
-            yield from _receive_buffer_faults(site, name)
-        else:
-            yield from _switch_faults(site, name, device)
-    for source, target in unreachable_pairs(topology, limit=1):
-        yield ("devices", source.device), f"no path leads from {source} to {target}"
-
-
-def _switch_faults(
-    site: Site, name: str, switch: SwitchSpec
-) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    at = ("devices", name)
-    topology = site.topology
-    if not topology.ports_of[name]:
-        yield at, f"switch {name} has no cable"
-    ratio = topology.oversubscription(name)
-    if len(topology.switches) > 1 and ratio > site.document.max_oversubscription + 1e-9:
-        yield (
-            at,
-            f"{name} is oversubscribed {ratio:g}:1, "
-            f"max_oversubscription allows {site.document.max_oversubscription:g}:1",
-        )
-    lossless = sum(cls.lossless for cls in site.intent.classes.values())
-    needed = 0
-    for port in topology.ports_of[name]:
-        link = topology.link_of[port]
-        profile = site.intent.profile(link.speed_bps)
-        headroom = headroom_bytes(link.speed_bps, link.length_m, site.intent.mtu.switch_port)
-        needed += lossless * (profile.xoff + headroom)
-    if needed > switch.buffer:
-        yield (
-            (*at, "buffer"),
-            f"{name}'s lossless buffers need {format_size(needed)}, "
-            f"it has {format_size(switch.buffer)}",
-        )
-
-
-def _receive_buffer_faults(site: Site, name: str) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    for port in site.topology.ports_of[name]:
-        link = site.topology.link_of[port]
-        headroom = mlx5_headroom_bytes(
-            link.speed_bps, mlx5_cable_m(link.length_m), site.intent.mtu.host
-        )
-        needed = mlx5_min_buffer_bytes(headroom)
-        if needed > site.intent.host.receive_buffer:
-            yield (
-                ("intent", "host", "receive_buffer"),
-                f"{port} needs {format_size(needed)}, {format_size(headroom)} of it headroom",
-            )

@@ -13,7 +13,11 @@ from typing import Any
 
 from fabric.bringin.sources import Source, SourceDevice, SourceNic, kind_of, role_of, system
 from fabric.errors import InputError
+from fabric.textfile import read_text
 from fabric.units import parse_speed_bps
+from fabric.yamlfile import refuse_bomb
+
+MAX_REASON = 300
 
 
 def read_inventory(path: Path) -> Source:
@@ -23,12 +27,13 @@ def read_inventory(path: Path) -> Source:
     from ansible.utils.display import Display  # noqa: PLC0415
     from ansible.vars.manager import VariableManager  # noqa: PLC0415
 
-    if not path.exists():
-        raise InputError("no such file", file=path)
+    for file in _files(path):
+        refuse_bomb(file, read_text(file))
     # What is wrong is said by us, once; Ansible's warnings would go between.
     told: list[str] = []
-    warning = Display.warning
+    warning, display = Display.warning, Display.display
     Display.warning = lambda _self, msg, *_a, **_k: told.append(str(msg))
+    Display.display = lambda _self, msg, *_a, **_k: told.append(str(msg))
     try:
         loader = DataLoader()
         inventory = InventoryManager(loader=loader, sources=[str(path)])
@@ -42,16 +47,30 @@ def read_inventory(path: Path) -> Source:
             for host in inventory.get_hosts()
         ]
     except Exception as error:  # Ansible's own, of many classes
-        raise InputError(f"Ansible cannot read it: {error}", file=path) from error
+        raise InputError(f"Ansible cannot read it: {_short(error)}", file=path) from error
     finally:
-        Display.warning = warning
+        Display.warning, Display.display = warning, display
     if not hosts:
         raise InputError(
-            f"no host in it{': ' + told[0].strip() if told else ''}",
+            f"no host in it{': ' + _short(told[0]) if told else ''}",
             file=path,
             advice="Name a file that `ansible-inventory -i FILE --list` reads.",
         )
     return Source({name: _device(path, name, groups, values) for name, groups, values in hosts})
+
+
+def _short(said: object) -> str:
+    """What Ansible said, in one line."""
+    return " ".join(str(said).split())[:MAX_REASON]
+
+
+def _files(path: Path) -> list[Path]:
+    """What Ansible is going to read as text: the inventory, and variables beside it."""
+    folder = path if path.is_dir() else path.parent
+    roots = [path] if path.is_dir() else [folder / "group_vars", folder / "host_vars"]
+    beside = [file for root in roots for file in sorted(root.rglob("*")) if file.is_file()]
+    named = [] if path.is_dir() else [path]
+    return [*named, *(file for file in beside if file.suffix in (".yml", ".yaml", ".json", ""))]
 
 
 def _device(path: Path, name: str, groups: list[str], values: Mapping[str, Any]) -> SourceDevice:

@@ -18,6 +18,7 @@ from fabric.bringin.ansible_source import nics_of
 from fabric.bringin.sources import Source, SourceDevice, SourceNic, kind_of, role_of, system
 from fabric.errors import InputError
 from fabric.saved.layout import CableRow
+from fabric.textfile import read_text
 from fabric.topology import PortRef
 
 _METRES = {"m": 1.0, "cm": 0.01, "km": 1000.0, "ft": 0.3048, "in": 0.0254, "mi": 1609.344}
@@ -26,14 +27,16 @@ _SPEED = re.compile(r"(\d+)gbase")
 
 def read_netbox(path: Path) -> Source:
     """Devices and cables of an export. InputError names what is not as NetBox writes it."""
+    text = read_text(path)
     try:
-        data = json.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
-        raise InputError("no such file", file=path) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {error}", file=path) from error
+        data = json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(f"is no JSON: {error.msg}", file=path, line=error.lineno) from error
+    except RecursionError:
+        raise InputError("is no export: it is nested too deeply", file=path) from None
+    except ValueError as error:  # a number of more digits than Python reads
+        reason = str(error).partition(";")[0]
+        raise InputError(f"is no export: {reason}", file=path) from error
     if isinstance(data, list) or (isinstance(data, dict) and "results" in data):
         data = {"devices": data}
     if not isinstance(data, dict) or "devices" not in data:
@@ -55,7 +58,7 @@ def read_netbox(path: Path) -> Source:
             else:
                 devices[device.name] = device
         cables = tuple(_cables(_list(data.get("cables", [])), speeds, devices, notes))
-    except (KeyError, TypeError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(
             f"is not as NetBox exports it: {type(error).__name__}: {error}", file=path
         ) from error

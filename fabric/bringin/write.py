@@ -6,6 +6,8 @@ line: ``paisoar check`` would stop at the first of them.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +22,9 @@ from fabric.saved.layout import CableRow
 from fabric.saved.wiring import HOST_CABLE_M, UPLINK_CABLE_M
 from fabric.topology import PortRef
 from fabric.units import format_speed
+
+# A word, or a size, that YAML reads as this string.
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*|\d+(?:[KMG]i?)?B")
 
 # Shared packet buffers by the beginning of the model, from the vendors' data sheets.
 _BUFFERS = {
@@ -87,7 +92,7 @@ class _Writer:
         self._add("cables:" if cables else "cables: []")
         for row in cables:
             speed = format_speed(row.speed_bps or 0)
-            ends = f"a: '{row.a}', b: '{row.b}'"
+            ends = f"a: {_quoted(str(row.a))}, b: {_quoted(str(row.b))}"
             self._add(f"  - {{{ends}, speed: {speed}, length_m: {row.length_m:g}}}")
         if not cables:
             self._gap(
@@ -162,11 +167,11 @@ class _Writer:
 
     def _switch(self, device: SourceDevice, *, is_leaf: bool) -> None:
         at = f"devices.{device.name}"
-        self._add(f"  {device.name}:")
+        self._add(f"  {_quoted(device.name)}:")
         if device.kind != "switch":
             self._gap("    # missing: kind", f"{at}.kind", "switch or host")
         self._add("    kind: switch")
-        self._add(f"    role: {device.role or ('leaf' if is_leaf else 'spine')}")
+        self._add(f"    role: {_quoted(device.role or ('leaf' if is_leaf else 'spine'))}")
         if device.os in known(SWITCHES):
             self._add(f"    os: {device.os}")
         else:
@@ -179,7 +184,7 @@ class _Writer:
             self._gap("    # missing: model", f"{at}.model", "its model, e.g. N9K-C93180YC-FX")
         buffer = device.buffer or _buffer(device)
         if buffer:
-            self._add(f"    buffer: {buffer}")
+            self._add(f"    buffer: {_quoted(buffer)}")
         else:
             what = f"the shared packet buffer of {model or 'its model'}, e.g. 40MB"
             self._gap("    # missing: buffer", f"{at}.buffer", what)
@@ -187,7 +192,7 @@ class _Writer:
 
     def _host(self, device: SourceDevice, cables: Iterable[CableRow]) -> None:
         at = f"devices.{device.name}"
-        self._add(f"  {device.name}:")
+        self._add(f"  {_quoted(device.name)}:")
         self._add("    kind: host")
         self._management(device)
         told = {nic.name: nic for nic in device.nics}
@@ -204,7 +209,7 @@ class _Writer:
 
     def _nic(self, at: str, nic: SourceNic, index: int, cable: CableRow | None) -> None:
         where = f"{at}.nics.{nic.name}"
-        self._add(f"      {nic.name}:")
+        self._add(f"      {_quoted(nic.name)}:")
         if nic.family in known(NICS):
             self._add(f"        family: {nic.family}")
         else:
@@ -213,7 +218,7 @@ class _Writer:
         product = NIC_PRODUCTS.get(nic.family)
         rdma = nic.rdma or (product.rdma(index) if product else "")
         if rdma:
-            self._add(f"        rdma: {rdma}")
+            self._add(f"        rdma: {_quoted(rdma)}")
             if not nic.rdma:
                 self._assumed.append(f"{where}.rdma: {rdma}")
         else:
@@ -224,7 +229,7 @@ class _Writer:
         else:
             self._gap("        # missing: speed", f"{where}.speed", "its speed, e.g. 25G")
         if nic.address:
-            self._add(f"        address: {nic.address}")
+            self._add(f"        address: {_quoted(nic.address)}")
         if cable is None:
             self._gap("        # has no cable", where, "the cable that it is in")
 
@@ -241,8 +246,10 @@ class _Writer:
 
 
 def _quoted(text: str) -> str:
-    plain = text.replace("-", "").replace("_", "").isalnum() and not text.isdigit()
-    return text if plain else "'" + text.replace("'", "''") + "'"
+    """The text as a YAML value that is read back as it: JSON's strings are YAML's, too."""
+    if _PLAIN.fullmatch(text) and text.lower() not in ("true", "false", "null"):
+        return text
+    return json.dumps(text, ensure_ascii=not text.isprintable())
 
 
 def _buffer(device: SourceDevice) -> str:

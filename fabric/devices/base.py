@@ -132,6 +132,12 @@ class DeviceModule(Protocol):
     def netmiko_type(self) -> str:
         """The device type of netmiko; empty for hosts, which are plain SSH."""
 
+    def port_name(self, text: str) -> str:
+        """The system's own name of the front port that ``text`` means.
+
+        ``Eth1/1`` is ``Ethernet1/1`` on NX-OS. ValueError where it means none.
+        """
+
     def capabilities(self, target: Target) -> Capabilities:
         """What this model can hold."""
 

@@ -2,61 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
-from functools import cache
-from importlib.metadata import entry_points
-from typing import Any, cast
+from typing import cast
 
 from fabric.devices.base import DeviceModule, Target, TargetPort
-from fabric.errors import InputError
+from fabric.devices.entries import HOSTS, NICS, SWITCHES, known, load, preload
 from fabric.intended import intended_qos
 from fabric.qos import DeviceQos
 from fabric.site import HostSpec, Site, SwitchSpec
 
-SWITCHES = "paisoar.switches"
-NICS = "paisoar.nics"
-
-
-@cache
-def _entries(group: str) -> dict[str, Any]:
-    return {entry.name: entry for entry in entry_points(group=group)}
-
-
-def known(group: str) -> tuple[str, ...]:
-    """Every name that this entry-point group holds, sorted."""
-    return tuple(sorted(_entries(group)))
-
-
-@cache
-def load(group: str, name: str) -> Any:  # noqa: ANN401 - each group has its own type
-    """The object that this entry-point group holds under this name.
-
-    Raises InputError that lists the known names.
-    """
-    entries = _entries(group)
-    if name not in entries:
-        raise InputError(
-            f"nothing called {name!r} is known in {group}",
-            advice=f"Known are: {', '.join(sorted(entries)) or 'none'}.",
-        )
-    return entries[name].load()
-
-
-def preload() -> None:
-    """Import every known module, for a process that is about to fork workers.
-
-    One that cannot be imported says so when it is needed.
-    """
-    for group in (SWITCHES, NICS):
-        for name in _entries(group):
-            with contextlib.suppress(Exception):
-                load(group, name)
+__all__ = [
+    "NICS",
+    "SWITCHES",
+    "expected_qos",
+    "known",
+    "load",
+    "module_of",
+    "preload",
+    "target_of",
+]
 
 
 def module_of(site: Site, device: str) -> DeviceModule:
     """The module that speaks this device's language."""
     spec = site.devices[device]
-    name = spec.os if isinstance(spec, SwitchSpec) else "linux"
+    name = spec.os if isinstance(spec, SwitchSpec) else HOSTS
     return cast(DeviceModule, load(SWITCHES, name))
 
 

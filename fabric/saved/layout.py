@@ -13,14 +13,16 @@ import hashlib
 import io
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from fabric.errors import InputError
 from fabric.planfile import write_private
-from fabric.site import Site
+from fabric.site import MAX_CABLE_M, Site
+from fabric.textfile import MAX_FILE_BYTES, read_bytes, refuse_binary
 from fabric.topology import PortRef
 from fabric.units import format_speed, parse_speed_bps
 
@@ -156,9 +158,14 @@ def _files(folder: str, notes: list[str]) -> dict[str, str]:
             continue
         try:
             with open(entry.path, "rb", buffering=0) as file:  # noqa: PTH123 - many, and quick
-                data = file.readall()
+                too_large = entry.stat().st_size > MAX_FILE_BYTES
+                data = b"" if too_large else file.readall()
         except OSError as error:
             notes.append(f"{Path(folder).name}/{name}: cannot be read: {error.strerror}")
+            continue
+        if too_large:
+            limit = MAX_FILE_BYTES // 2**20
+            notes.append(f"{Path(folder).name}/{name}: larger than {limit} MiB; not looked at")
             continue
         found[name] = clean(decoded(data))
     return found
@@ -202,15 +209,13 @@ def without_echo(command: str, text: str) -> str:
 
 def _rows(path: Path, first: str) -> list[tuple[int, dict[str, str]]]:
     """Rows of a CSV with their lines; a file without a header has the columns in order."""
-    try:
-        text = decoded(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=path) from error
+    text = decoded(read_bytes(path))
+    refuse_binary(path, text.encode("utf-8", "replace"))
     order = {"a": ("a", "b", "speed", "length_m"), "device": ("device", "kind", "os", "model")}
     reader = csv.reader(io.StringIO(text))
     columns: tuple[str, ...] = order[first]
     rows: list[tuple[int, dict[str, str]]] = []
-    for cells in reader:
+    for cells in _cells(path, reader):
         line = reader.line_num
         values = [cell.strip() for cell in cells]
         if not any(values) or values[0].startswith("#"):
@@ -220,6 +225,13 @@ def _rows(path: Path, first: str) -> list[tuple[int, dict[str, str]]]:
             continue
         rows.append((line, dict(zip(columns, values, strict=False))))
     return rows
+
+
+def _cells(path: Path, reader: Any) -> Iterator[list[str]]:  # noqa: ANN401 - csv names no type
+    try:
+        yield from reader
+    except csv.Error as error:
+        raise InputError(f"is no CSV: {error}", file=path, line=reader.line_num) from error
 
 
 def load_cables(path: Path) -> tuple[CableRow, ...]:
@@ -232,7 +244,7 @@ def load_cables(path: Path) -> tuple[CableRow, ...]:
                     PortRef.parse(row.get("a", "")),
                     PortRef.parse(row.get("b", "")),
                     parse_speed_bps(row["speed"]) if row.get("speed") else None,
-                    float(row["length_m"]) if row.get("length_m") else None,
+                    _metres(row["length_m"]) if row.get("length_m") else None,
                 )
             )
         except ValueError as error:
@@ -243,6 +255,16 @@ def load_cables(path: Path) -> tuple[CableRow, ...]:
                 advice="A line is a,b,speed,length_m, e.g. leaf1:Ethernet1/1,host1:ens1f0,25G,3.",
             ) from None
     return tuple(cables)
+
+
+def _metres(text: str) -> float:
+    try:
+        length_m = float(text)
+    except ValueError:
+        length_m = 0.0
+    if not 0 < length_m <= MAX_CABLE_M:
+        raise ValueError(f"{text!r} is no length in metres up to {MAX_CABLE_M:,}")
+    return length_m
 
 
 def load_devices(path: Path) -> dict[str, DeviceRow]:

@@ -64,7 +64,7 @@ WRONG = {
     "not a port": ("a: 'leaf1:Ethernet1/1'", "a: 'leaf1'", "a: 'leaf1'", "is not a port"),
     "another schema": ("fabric/v1", "fabric/v9", "schema:", "paisoar/fabric/v1"),
     "duplicate key": ("site: test", "site: test\nsite: other", "site: other", "duplicate key"),
-    "shell in a name": ("  host1:", "  'host1;reboot':", "host1;reboot", "match pattern"),
+    "shell in a name": ("  host1:", "  'host1;reboot':", "host1;reboot", "letters, digits"),
 }
 
 

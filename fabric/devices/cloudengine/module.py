@@ -8,11 +8,12 @@ from fabric.counters import CounterSnapshot
 from fabric.devices.base import Capabilities, Change, Edit, Outputs, SafetyNet, Target
 from fabric.devices.cloudengine import counters
 from fabric.devices.cloudengine import read as reading
-from fabric.devices.cloudengine.lines import HEADS, PREFIX, goes_without_saying
+from fabric.devices.cloudengine.lines import HEADS, PREFIX, goes_without_saying, is_physical
 from fabric.devices.cloudengine.normalise import normalise
 from fabric.devices.cloudengine.render import intended_sections
 from fabric.devices.delta import Dialect
 from fabric.devices.owning import PORT, Ownership, plan
+from fabric.devices.ports import front_port
 from fabric.devices.sections import to_text
 from fabric.qos import PRIORITY_COUNT, DeviceQos
 
@@ -74,6 +75,10 @@ class CloudEngineModule:
 
     os = "cloudengine"
     netmiko_type = "huawei_vrpv8"
+
+    def port_name(self, text: str) -> str:
+        """The name of a front port in full."""
+        return front_port(text, str, is_physical, "100GE1/0/1")
 
     def capabilities(self, target: Target) -> Capabilities:  # noqa: ARG002 - the same for all
         """What is published of the hardware."""

@@ -8,11 +8,18 @@ from fabric.counters import CounterSnapshot
 from fabric.devices.base import Capabilities, Change, Outputs, SafetyNet, Target
 from fabric.devices.comware import counters
 from fabric.devices.comware import read as reading
-from fabric.devices.comware.lines import DSCP_TABLE, QUEUE_TABLE, QUEUES, goes_without_saying
+from fabric.devices.comware.lines import (
+    DSCP_TABLE,
+    QUEUE_TABLE,
+    QUEUES,
+    goes_without_saying,
+    is_physical,
+)
 from fabric.devices.comware.normalise import normalise
 from fabric.devices.comware.render import intended_sections
 from fabric.devices.delta import Dialect
 from fabric.devices.owning import PORT, Ownership, plan
+from fabric.devices.ports import front_port
 from fabric.devices.sections import to_text
 from fabric.qos import DSCP_COUNT, PRIORITY_COUNT, DeviceQos
 
@@ -105,6 +112,10 @@ class ComwareModule:
 
     os = "comware"
     netmiko_type = "hp_comware"
+
+    def port_name(self, text: str) -> str:
+        """The name of a front port in full."""
+        return front_port(text, str, is_physical, "HundredGigE1/0/1")
 
     def capabilities(self, target: Target) -> Capabilities:  # noqa: ARG002 - the same for all
         """What is published of the hardware."""

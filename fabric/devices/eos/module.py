@@ -9,9 +9,10 @@ from fabric.devices.base import Capabilities, Change, Edit, Outputs, SafetyNet, 
 from fabric.devices.eos import counters
 from fabric.devices.eos import read as reading
 from fabric.devices.eos.change import change
-from fabric.devices.eos.lines import INDENT
+from fabric.devices.eos.lines import INDENT, interface_name, is_physical
 from fabric.devices.eos.normalise import normalise
 from fabric.devices.eos.render import intended_sections
+from fabric.devices.ports import front_port
 from fabric.devices.sections import to_text
 from fabric.qos import DeviceQos
 
@@ -28,6 +29,10 @@ class EosModule:
 
     os = "eos"
     netmiko_type = "arista_eos"
+
+    def port_name(self, text: str) -> str:
+        """The name of a front port in full."""
+        return front_port(text, interface_name, is_physical, "Ethernet1, or Ethernet49/1")
 
     def capabilities(self, target: Target) -> Capabilities:
         """What this model can hold: little is published."""

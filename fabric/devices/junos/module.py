@@ -11,7 +11,8 @@ from fabric.devices.junos import read as reading
 from fabric.devices.junos.change import change
 from fabric.devices.junos.fit import fit
 from fabric.devices.junos.render import intended_statements
-from fabric.devices.junos.statements import inactive_paths, lines
+from fabric.devices.junos.statements import inactive_paths, is_physical, lines
+from fabric.devices.ports import front_port
 from fabric.qos import DeviceQos
 
 # The beginnings of lines by which Junos refuses a line, a command or a commit.
@@ -30,6 +31,10 @@ class JunosModule:
 
     os = "junos"
     netmiko_type = "juniper_junos"
+
+    def port_name(self, text: str) -> str:
+        """The name of a front port in full."""
+        return front_port(text, str, is_physical, "et-0/0/0, or et-0/0/0:1 broken out")
 
     def capabilities(self, target: Target) -> Capabilities:  # noqa: ARG002 - the same for all
         """Six lossless queues; QFX5K packet buffer architecture (Juniper, 2025)."""

@@ -30,6 +30,7 @@ from fabric.devices.linux.script import (
     unit_name,
 )
 from fabric.devices.nic import NicFamily, NicReading
+from fabric.devices.ports import kernel_name
 from fabric.devices.registry import NICS, load
 from fabric.qos import DeviceQos, PortFacts, PortQos, Remark
 
@@ -63,6 +64,10 @@ class LinuxModule:
 
     os = "linux"
     netmiko_type = ""
+
+    def port_name(self, text: str) -> str:
+        """The name itself: Linux knows no short ones."""
+        return kernel_name(text)
 
     def capabilities(self, target: Target) -> Capabilities:
         """What the weakest of the host's NICs can hold."""

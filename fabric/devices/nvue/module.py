@@ -9,9 +9,11 @@ from fabric.devices.base import Capabilities, Change, Edit, Outputs, SafetyNet, 
 from fabric.devices.nvue import counters
 from fabric.devices.nvue import read as reading
 from fabric.devices.nvue.change import change
+from fabric.devices.nvue.names import is_physical
 from fabric.devices.nvue.normalise import normalise
 from fabric.devices.nvue.render import intended_tree
 from fabric.devices.nvue.tree import leaves, to_lines
+from fabric.devices.ports import front_port
 from fabric.qos import DeviceQos
 
 # How the shell, sudo and nv refuse.
@@ -30,6 +32,10 @@ class NvueModule:
 
     os = "nvue"
     netmiko_type = "linux"
+
+    def port_name(self, text: str) -> str:
+        """The name of a front port in full."""
+        return front_port(text, str, is_physical, "swp1, or swp1s0 broken out")
 
     def capabilities(self, target: Target) -> Capabilities:  # noqa: ARG002 - no model is known
         """What the hardware can hold."""

@@ -9,8 +9,10 @@ from fabric.devices.base import Capabilities, Change, Outputs, SafetyNet, Target
 from fabric.devices.nxos import counters
 from fabric.devices.nxos import read as reading
 from fabric.devices.nxos.change import change
+from fabric.devices.nxos.names import interface_name, is_physical
 from fabric.devices.nxos.normalise import normalise
 from fabric.devices.nxos.render import intended_sections
+from fabric.devices.ports import front_port
 from fabric.devices.sections import to_text
 from fabric.qos import DeviceQos
 
@@ -40,6 +42,12 @@ class NxosModule:
 
     os = "nxos"
     netmiko_type = "cisco_nxos"
+
+    def port_name(self, text: str) -> str:
+        """The name of a front port in full."""
+        return front_port(
+            text, interface_name, is_physical, "Ethernet1/1, or Ethernet1/1/1 broken out"
+        )
 
     def capabilities(self, target: Target) -> Capabilities:
         """What this model can hold; empty for a model that we know nothing of."""

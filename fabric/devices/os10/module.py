@@ -16,10 +16,13 @@ from fabric.devices.os10.lines import (
     USE_NETWORK,
     USE_QUEUE,
     USE_TRUST,
+    interface_name,
+    is_physical,
 )
 from fabric.devices.os10.normalise import normalise
 from fabric.devices.os10.render import intended_sections
 from fabric.devices.owning import PORT, Ownership, plan
+from fabric.devices.ports import front_port
 from fabric.devices.sections import to_text
 from fabric.qos import DeviceQos
 
@@ -74,6 +77,12 @@ class Os10Module:
 
     os = "os10"
     netmiko_type = "dell_os10"
+
+    def port_name(self, text: str) -> str:
+        """The name of a front port in full."""
+        return front_port(
+            text, interface_name, is_physical, "ethernet1/1/1, or ethernet1/1/1:1 broken out"
+        )
 
     def capabilities(self, target: Target) -> Capabilities:  # noqa: ARG002 - the same for all
         """What is published of the hardware."""

@@ -6,10 +6,12 @@ import re
 
 from fabric.counters import CounterSnapshot
 from fabric.devices.base import Capabilities, Change, Outputs, SafetyNet, Target
+from fabric.devices.ports import front_port
 from fabric.devices.sonic import counters
 from fabric.devices.sonic import read as reading
 from fabric.devices.sonic.change import change
 from fabric.devices.sonic.database import to_text
+from fabric.devices.sonic.names import is_physical
 from fabric.devices.sonic.normalise import normalise
 from fabric.devices.sonic.render import intended_tables
 from fabric.qos import DeviceQos
@@ -36,6 +38,10 @@ class SonicModule:
 
     os = "sonic"
     netmiko_type = "linux"
+
+    def port_name(self, text: str) -> str:
+        """The name of a front port in full."""
+        return front_port(text, str, is_physical, "Ethernet0")
 
     def capabilities(self, target: Target) -> Capabilities:  # noqa: ARG002 - no model is known
         """What the hardware can hold."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from fabric.counters import CounterSnapshot
 from fabric.devices.base import Capabilities, Change, Outputs, SafetyNet, Target
+from fabric.devices.ports import kernel_name
 from fabric.devices.switchdev import counters
 from fabric.devices.switchdev import read as reading
 from fabric.devices.switchdev.change import transition
@@ -41,6 +42,10 @@ class LinuxSwitchModule:
     os: str
     hardware: bool
     netmiko_type: str = "linux"
+
+    def port_name(self, text: str) -> str:
+        """The name itself: Linux knows no short ones."""
+        return kernel_name(text)
 
     def capabilities(self, target: Target) -> Capabilities:  # noqa: ARG002 - no model is known
         """What the switch can hold."""

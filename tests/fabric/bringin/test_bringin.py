@@ -26,9 +26,12 @@ all:
         sp1:
     gpus:
       vars:
-        paisoar_nics: {ens1f0: {family: mlx5, rdma: mlx5_0, speed: 100G, address: 10.1.0.1}}
+        paisoar_nics: {ens1f0: {family: mlx5, rdma: mlx5_0, speed: 100G}}
       hosts:
-        dgx[1:2]:
+        dgx1:
+        dgx2:
+          paisoar_nics:
+            ens1f0: {family: mlx5, rdma: mlx5_0, speed: 100G, address: 10.1.0.1}
 """
 CABLES = """\
 a,b,speed,length_m
