@@ -13,6 +13,7 @@ from fabric.qos import PortQos
 from fabric.site import Site
 from fabric.topology import PortRef
 from validation.observation import Observation
+from validation.traffic import application_tos
 
 UNKNOWN = "the configuration that was read shows no cause; look at cabling and hardware"
 
@@ -196,6 +197,8 @@ def _mismarked_by(site: Site, endpoint: PortRef, port: PortQos) -> str:
     wanted = site.intent.roce.dscp[0]
     tos = port.nic.verbs_traffic_class
     if tos is None:
+        if application_tos(site, endpoint) is not None:
+            return ""
         return f"{endpoint} sets no traffic class for RDMA: it leaves with DSCP 0, not {wanted}"
     if tos >> 2 != wanted:
         return f"{endpoint} sends RDMA with DSCP {tos >> 2}, not {wanted}"

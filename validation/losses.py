@@ -56,6 +56,10 @@ def loss_checks(observation: Observation) -> list[Check]:
             continue
         drops, unproven, excused = _drops_of(observation, device)
         checks += [judge.failed("loss", port, reason, port) for port, reason in unproven]
+        if excused and _counts_one_side(observation, device):
+            reason = f"{excused}; judged by what it counts, and by its switch"
+            checks.append(judge.skipped("uncounted", f"{device} drops", reason))
+            excused = ""
         if drops and sum(drop.packets for drop in drops) > limit:
             for drop in drops:
                 text = f"{drop.port.device} {drop.port.port}: {_reason(observation, drop)}"
@@ -72,9 +76,51 @@ def loss_checks(observation: Observation) -> list[Check]:
     return checks
 
 
+def _counts_one_side(observation: Observation, device: str) -> bool:
+    """A host each of whose ports counts ingress drops, though not those at egress.
+
+    What a NIC has been given it sends when the class is not paused; a switch, which
+    gets more than it can send, must count both.
+    """
+    if device not in observation.site.topology.hosts:
+        return False
+    _, fine, coarse = _DROPS[0]
+    deltas = observation.deltas
+    return all(
+        deltas.get(*port, fine, observation.priority) or deltas.get(*port, coarse)
+        for port in observation.cabled(device)
+    )
+
+
 def retransmission_checks(observation: Observation) -> list[Check]:
-    """``retransmission``: NAKs, timeouts and reordering of each host, all of them zero."""
+    """``retransmission``: NAKs, timeouts and reordering of each host, all of them zero.
+
+    A NIC that counts none of them is named (``uncounted``) and judged by what makes one
+    send again: packets that were dropped anywhere.
+    """
     return list(_zero(observation, "retransmission", observation.site.topology.hosts))
+
+
+def _by_drops(observation: Observation, check: str, device: str, said: str) -> Iterator[Check]:
+    judge = Judge(observation, "counters")
+    lost, unproven = 0, ""
+    for other in observation.plan.snapshot:
+        if other in observation.unread:
+            unproven = f"{other} was not read"
+            continue
+        drops, holes, excused = _drops_of(observation, other)
+        lost += sum(drop.packets for drop in drops)
+        if holes:
+            unproven = holes[0][1]
+        elif excused and not _counts_one_side(observation, other):
+            unproven = excused
+    if unproven:
+        yield judge.skipped(check, device, f"{said}; {unproven}")
+        return
+    reason = f"{said}; judged by packets dropped anywhere on the way"
+    yield judge.skipped("uncounted", f"{device} {check}", reason)
+    text = f"{lost:,} packets were dropped on the way: its queue pairs had to send again"
+    yield judge.at_most(check, device, lost, 0, "packets", reason=text, at=device)
 
 
 def error_checks(observation: Observation) -> list[Check]:
@@ -198,8 +244,12 @@ def _zero(observation: Observation, check: str, devices: tuple[str, ...]) -> Ite
     for device in devices:
         if device in observation.unread:
             yield _unread(judge, check, device)
+            continue
+        found = _sum_is_zero(observation, judge, check, device, RETRANSMISSIONS)
+        if found.verdict == "SKIP":
+            yield from _by_drops(observation, check, device, found.reason)
         else:
-            yield _sum_is_zero(observation, judge, check, device, RETRANSMISSIONS)
+            yield found
 
 
 def _sum_is_zero(

@@ -7,6 +7,7 @@ class. That holds whatever path ECMP chose, and whatever else is on the wire.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 from fabric.linkstate import down_ports
 from fabric.qos import Neighbor
@@ -15,6 +16,7 @@ from validation import causes
 from validation.counters import Delta
 from validation.criteria import Check, Judge
 from validation.observation import Observation
+from validation.traffic import application_tos
 
 # Share of the packets that must be seen in the priority (ngc_multinode_perf and
 # the RoCE field's usual 99.9 %: retransmissions and CNPs are few).
@@ -22,18 +24,100 @@ PRIORITY_SHARE = 0.999
 
 
 def priority_checks(observation: Observation) -> list[Check]:
-    """``priority``: each NIC port both ways, and each switch as a whole."""
+    """``priority``: each NIC port both ways, and each switch as a whole.
+
+    Where a NIC does not count packets by priority, that is said (``uncounted``), and its
+    switch is judged instead: by what it was sent, and what leaves it for the NIC.
+    """
     sent, received = _planned_packets(observation)
-    checks = []
+    checks: list[Check | None] = []
     for port in observation.site.topology.endpoints:
         if port.device in observation.unread:
             continue
+        checks.append(_unmarked(observation, port))
         checks.append(_nic(observation, port, "tx_prio_packets", "sent", sent[port]))
         checks.append(_nic(observation, port, "rx_prio_packets", "received", received[port]))
+        if _uncounted(observation, port, "rx_prio_packets"):
+            checks.append(_last_hop(observation, port, received[port]))
     for switch in observation.site.topology.switches:
         if switch not in observation.unread:
-            checks.append(_through(observation, switch))
+            checks.append(_through(observation, switch, sent))
     return [check for check in checks if check is not None]
+
+
+def _unmarked(observation: Observation, port: PortRef) -> Check | None:
+    """Says where the tests had to mark their RDMA themselves, and jobs have to."""
+    tos = application_tos(observation.site, port)
+    if tos is None:
+        return None
+    return Judge(observation, "counters").skipped(
+        "marking",
+        port,
+        f"{port}: its driver has no setting for the traffic class of verbs; the tests ask for "
+        f"{tos} themselves, and every job has to (NCCL_IB_TC={tos}, UCX_IB_TRAFFIC_CLASS={tos})",
+    )
+
+
+def _uncounted(observation: Observation, port: PortRef, name: str) -> str:
+    """Why a NIC does not count packets by priority; empty where it does, or does not say."""
+    if observation.deltas.get(*port, name, observation.priority) is not None:
+        return ""
+    return observation.deltas.why_missing(port.device, name, port.port, observation.priority)
+
+
+def _last_hop(observation: Observation, port: PortRef, planned: int) -> Check | None:
+    """RDMA packets that the switch sends to this NIC, by the queue in which they leave.
+
+    Of what leaves in other queues there must be less than the smallest pair sends: one
+    that is marked wrongly would show.
+    """
+    judge = Judge(observation, "counters")
+    if not planned:
+        return None
+    egress = observation.site.topology.peer(port)
+    subject = f"{egress} -> {port}"
+    delta = observation.deltas.get(*egress, "tx_queue_packets", observation.priority)
+    if delta is None or not delta.known:
+        said = observation.deltas.why_missing(
+            egress.device, "tx_queue_packets", egress.port, observation.priority
+        )
+        if delta is None and said:
+            return judge.skipped("priority", subject, f"{egress}: {said}")
+        return judge.failed("priority", subject, f"{egress} shows no tx_queue_packets", egress)
+    ours = {observation.priority, observation.site.intent.cnp.priority}
+    elsewhere = sum(
+        other.value
+        for other in observation.deltas.named(*egress, "tx_queue_packets")
+        if other.priority not in ours and other.known
+    )
+    share = min(1.0, delta.value / planned)
+    if elsewhere >= _smallest(observation, port):
+        share = min(share, delta.value / (delta.value + elsewhere))
+    cause = causes.wrong_priority(observation, egress) or causes.stray(observation)
+    return judge.at_least(
+        "priority",
+        subject,
+        share,
+        PRIORITY_SHARE,
+        "of packets",
+        reason=f"{delta.value:,} of {planned:,} RDMA packets to {port} left {egress} in queue "
+        f"{observation.priority}, {elsewhere:,} packets in others: {cause or causes.UNKNOWN}",
+        at=egress,
+    )
+
+
+def _smallest(observation: Observation, target: PortRef) -> int:
+    """Packets of the pair that sends fewest to this port."""
+    payload = observation.site.intent.mtu.roce
+    counts = [
+        packets
+        for step in observation.plan.steps
+        for stream in step.streams
+        if stream.role == "roce"
+        and any(pair[1] == target for pair in stream.pairs)
+        and (packets := stream.packets(payload)) is not None
+    ]
+    return min(counts, default=1)
 
 
 def link_checks(observation: Observation) -> list[Check]:
@@ -78,9 +162,8 @@ def _nic(
     subject = f"{port} {verb}"
     delta = observation.deltas.get(*port, name, observation.priority)
     if delta is None or not delta.known:
-        said = observation.deltas.why_missing(port.device, name, port.port, observation.priority)
-        if delta is None and said:
-            return judge.skipped("priority", subject, f"{port}: {said}")
+        if said := _uncounted(observation, port, name):
+            return judge.skipped("uncounted", subject, f"{port}: {said}; its switch is judged")
         return judge.failed("priority", subject, f"{port} does not show {name}", port)
     # What was lost before it came here is no matter of this port's maps.
     passing = observation.site.topology.peer(port) if name == "rx_prio_packets" else port
@@ -113,8 +196,11 @@ def _most(observation: Observation, port: PortRef, name: str) -> Delta | None:
     return max(others, key=lambda delta: delta.value, default=None)
 
 
-def _through(observation: Observation, switch: str) -> Check | None:
-    """Packets of the class that came in from neighbours against those that left."""
+def _through(observation: Observation, switch: str, planned: Mapping[PortRef, int]) -> Check | None:
+    """Packets of the class that came in from neighbours against those that left.
+
+    Of a NIC that does not count them by priority, those that it was to send and sent.
+    """
     judge = Judge(observation, "counters")
     hosts = set(observation.site.topology.hosts)
     came = left = 0
@@ -126,6 +212,10 @@ def _through(observation: Observation, switch: str) -> Check | None:
         theirs = "tx_prio_packets" if peer.device in hosts else "tx_queue_packets"
         for end, name in ((peer, theirs), (port, "tx_queue_packets")):
             delta = observation.deltas.get(*end, name, observation.priority)
+            if end is peer and peer.device in hosts and _uncounted(observation, peer, theirs):
+                sent = observation.deltas.get(*peer, "tx_packets")
+                came += min(planned.get(peer, 0), sent.value if sent and sent.known else 0)
+                continue
             if delta is None or not delta.known:
                 said = observation.deltas.why_missing(
                     end.device, name, end.port, observation.priority

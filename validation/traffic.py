@@ -15,6 +15,8 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fabric.devices.registry import expected_qos
+from fabric.intended import roce_tos
 from fabric.site import EvidenceClass, Site
 from fabric.topology import PortRef
 
@@ -150,6 +152,17 @@ class Probe(Protocol):
 
     def run(self, step: Step) -> StepMeasure:
         """Carry one step. Raises AccessError where traffic cannot be started."""
+
+
+def application_tos(site: Site, port: PortRef) -> int | None:
+    """The TOS byte that applications must set themselves on this NIC.
+
+    None where its driver has a setting for what verbs send, and the host makes it.
+    """
+    expected = expected_qos(site, port.device).port(port.port)
+    if expected is None or expected.nic is None or expected.nic.verbs_traffic_class is not None:
+        return None
+    return roce_tos(site.intent)
 
 
 def pair_name(source: PortRef, target: PortRef) -> str:

@@ -29,7 +29,9 @@ class Flow:
     without ECN and "dctcp" is DCTCP with it, both marked with ``dscp``, ``qps``
     connections of stream messages. ``path`` pins every queue pair to the egress
     ports of one of ``Topology.paths``, or of any other way, from the sending NIC's
-    own port on; answers come back the same way. None: ECMP by hash.
+    own port on; answers come back the same way. None: ECMP by hash. ``tos`` and
+    ``tos_back`` are the TOS bytes that the applications at both ends set themselves
+    (perftest ``--tclass``); they count where the NIC sets none.
     """
 
     source: PortRef
@@ -43,6 +45,8 @@ class Flow:
     kind: Literal["stream", "ping"] = "stream"
     transport: Literal["rdma", "tcp", "dctcp"] = "rdma"
     path: tuple[PortRef, ...] | None = None
+    tos: int | None = None
+    tos_back: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

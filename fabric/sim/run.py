@@ -185,12 +185,12 @@ def _notes(simulation: Simulation) -> tuple[str, ...]:
     notes = [*simulation.dead]
     notes += [str(deadlock) for deadlock in find_deadlocks(simulation.arena, simulation.network)]
     network = simulation.network
-    asked_of: dict[PortRef, set[int]] = {}
+    asked_of: dict[tuple[PortRef, int | None], set[int]] = {}
     for flow in simulation.flows:
         if flow.transport == "rdma":
-            asked_of.setdefault(flow.source, set()).add(flow.dscp)
-    for port, dscps in asked_of.items():
-        sent = sender_tos(network.of(port)) >> 2
+            asked_of.setdefault((flow.source, flow.tos), set()).add(flow.dscp)
+    for (port, tos), dscps in asked_of.items():
+        sent = sender_tos(network.of(port), tos) >> 2
         if dscps != {sent}:
             asked = ", ".join(str(dscp) for dscp in sorted(dscps))
             notes.append(f"{port} sends its RDMA packets with DSCP {sent}; DSCP {asked} was asked")

@@ -1,8 +1,8 @@
 """From flows to the engine's queue pairs: class, rate control, messages, route.
 
 A RoCE sender marks its packets with what its NIC is set to
-(``Nic.verbs_traffic_class``); a NIC that lost its settings sends DSCP 0 without
-ECT, whatever the application asked for.
+(``Nic.verbs_traffic_class``), else with what the application sets (``Flow.tos``): a NIC
+that lost its settings sends DSCP 0 without ECT where applications leave that to it.
 """
 
 from __future__ import annotations
@@ -239,7 +239,9 @@ def fill_traffic(
             other = PONG if pair.mode == PING else PING
             row[QP_PARTNER] = arena.qp(rows[pair.flow, pair.number, other])
         if flow.transport == "rdma":
-            _fill_marking(row, network.of(pair.source), network.of(pair.target))
+            asked = flow.tos, flow.tos_back
+            ends = network.of(pair.source), network.of(pair.target)
+            _fill_marking(row, *ends, asked if pair.mode != PONG else asked[::-1])
             _fill_rdma_messages(row, flow, network)
             _fill_rate_control(row, network, pair.source)
         else:
@@ -250,18 +252,21 @@ def fill_traffic(
     arena.schedule(posts)
 
 
-def sender_tos(port: PortQos) -> int:
-    """The TOS byte that this NIC gives to RDMA packets."""
-    return (port.nic.verbs_traffic_class if port.nic else None) or 0
+def sender_tos(port: PortQos, asked: int | None = None) -> int:
+    """The TOS byte of RDMA packets from this NIC: its own, else what the application asks."""
+    own = port.nic.verbs_traffic_class if port.nic else None
+    return own if own is not None else asked or 0
 
 
-def _fill_marking(row: Row, source: PortQos, target: PortQos) -> None:
-    tos = sender_tos(source)
+def _fill_marking(
+    row: Row, source: PortQos, target: PortQos, asked: tuple[int | None, int | None]
+) -> None:
+    tos = sender_tos(source, asked[0])
     priority = source.priority_of_dscp(tos >> 2)
     row[QP_TOS], row[QP_PRIORITY] = tos, priority
     row[QP_CLASS] = source.priority_to_class[priority]
     # An ACK has the class that its own sender is set to; it is never ECT.
-    dscp = sender_tos(target) >> 2
+    dscp = sender_tos(target, asked[1]) >> 2
     row[QP_ACK_TOS], row[QP_ACK_PRIORITY] = dscp << 2, target.priority_of_dscp(dscp)
     row[QP_LAST_CNP] = -NEVER
     dcqcn = target.nic.dcqcn if target.nic else None

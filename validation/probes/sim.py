@@ -15,7 +15,15 @@ from fabric.qos import DeviceQos
 from fabric.sim.api import Flow, SimOptions, SimResult
 from fabric.site import EvidenceClass, Site
 from fabric.topology import PortRef
-from validation.traffic import FlowMeasure, QueueMeasure, Role, Step, StepMeasure, Stream
+from validation.traffic import (
+    FlowMeasure,
+    QueueMeasure,
+    Role,
+    Step,
+    StepMeasure,
+    Stream,
+    application_tos,
+)
 
 Carry = Callable[[Site, Mapping[str, DeviceQos], Sequence[Flow], SimOptions], SimResult]
 
@@ -34,6 +42,7 @@ class SimProbe:
         self._site = site
         self._states = dict(states)
         self._carry = carry or _on_the_twin
+        self._asked: dict[PortRef, int | None] = {}
 
     def prepare(self) -> None:
         """Compile the simulator, or load it from its cache."""
@@ -68,13 +77,23 @@ class SimProbe:
             messages=stream.messages,
             qps=stream.qps,
             kind=stream.kind,
+            tos=self._tos(stream.role, source),
+            tos_back=self._tos(stream.role, target),
         )
+
+    def _tos(self, role: Role, port: PortRef) -> int | None:
+        """What the application sets itself, as perftest is told by ``--tclass``."""
+        if role != "roce":
+            return None
+        if port not in self._asked:
+            self._asked[port] = application_tos(self._site, port)
+        return self._asked[port]
 
     def dscp(self, role: Role, source: PortRef) -> int:
         """DSCP with which an application's traffic leaves this NIC port.
 
         Applications leave the marking of RDMA to the host (``traffic_class`` of
-        the verbs device): what was not set there leaves with DSCP 0.
+        the verbs device) where that can be set: what was not set leaves with DSCP 0.
         """
         intent = self._site.intent
         if role == "default":
@@ -82,9 +101,8 @@ class SimProbe:
             return next(dscp for dscp in range(64) if dscp not in taken)
         state = self._states[source.device]
         port = state.port(source.port)
-        if port is None or port.nic is None or port.nic.verbs_traffic_class is None:
-            return 0
-        return port.nic.verbs_traffic_class >> 2
+        own = port.nic.verbs_traffic_class if port is not None and port.nic is not None else None
+        return (own if own is not None else self._tos(role, source) or 0) >> 2
 
 
 def _on_the_twin(
