@@ -20,7 +20,7 @@ __all__ = ["bench"]
 
 @bench.command("train")
 def train(
-    models: Annotated[str, typer.Option(help="Of the models of `paisoar train`.")] = "greennet",
+    models: Annotated[str, typer.Option(help="Those of `paisoar train`, or all.")] = "greennet",
     ranks: Annotated[str, typer.Option(help="Numbers of ranks.")] = "1,2",
     sync: Annotated[str, typer.Option(help="ring, ps.")] = "ring,ps",
     against: Annotated[str, typer.Option(help="Peers: tf-ring, tf-ps; none with ''.")] = (
@@ -77,7 +77,10 @@ def _measure(ui: Ui, models: list[str], ranks: list[int], **options: Any) -> Ans
     from fabric.errors import InputError
     from trainer.bench.training import bench_train
     from trainer.collective.communicator import TRANSPORTS
+    from trainer.spec import MODELS
 
+    if models == ["all"]:
+        models = list(MODELS)
     transport = options["transport"]
     if transport not in TRANSPORTS:
         known = ", ".join(TRANSPORTS)

@@ -8,6 +8,7 @@ from paisoar.cli import app
 from tests.trainer.leftovers import ranks_left
 from trainer.bench import training
 from trainer.bench.training import BenchRow, bench_train
+from trainer.spec import MODELS
 
 
 @pytest.mark.parametrize(
@@ -79,6 +80,8 @@ def test_the_command_prints_lines_and_a_table_or_one_document(monkeypatch):
     assert {"model", "ranks", "sync", "transport", "images_per_s", "step_ms"} <= set(
         document["rows"][0]
     )
+    assert CliRunner().invoke(app, ["bench", "train", "--models", "all"]).exit_code == 0
+    assert asked["models"] == list(MODELS)
     assert CliRunner().invoke(app, ["bench", "train", "--ranks", "two"]).exit_code == 2
 
 

@@ -118,6 +118,20 @@ def test_a_bf16_wire_carries_half_the_bytes_of_fp32_and_leaves_other_types_alone
         assert set(sent) == {("float64", 8000), ("float32", 4000)}
 
 
+@pytest.mark.parametrize("op", SUMS)
+def test_hosts_that_share_out_their_ranks_agree_bit_by_bit_on_a_bf16_wire(op):
+    parts = [values(rank).astype(np.float32) for rank in range(3)]
+    with group(3, "tcp", settings=NetworkSettings(wire="bf16"), hosts="aba") as ranks:
+        assert ranks.ranks[0].transport == "shm+tcp"
+        results = ranks(lambda c: c.allreduce(parts[c.rank].copy(), op))
+    assert all(result.tobytes() == results[0].tobytes() for result in results)
+    exact = np.stack(parts).astype(np.float64).sum(0) / (3 if op is ReduceOp.AVERAGE else 1)
+    scale = np.abs(np.stack(parts)).sum(0)
+    assert (np.abs(results[0] - exact) <= 3 * HALF_ULP * scale).all()
+    # Rounded for the wire: no value has more bits than bf16 has.
+    assert (results[0].astype(BFLOAT16) == results[0]).all()
+
+
 def test_ranks_that_share_all_memory_have_no_wire_to_round_for():
     parts = [values(rank).astype(np.float32) for rank in range(2)]
     with group(2, "shm", settings=NetworkSettings(wire="bf16")) as ranks:
