@@ -34,6 +34,7 @@ from validation.traffic import FlowMeasure, StepMeasure, TrafficPlan
 
 ADVICE = "The evidence of this run cannot be used any more: run `paisoar validate` again."
 _NOTHING: NDArray[np.float64] = np.empty(0)
+_PairOfStep = tuple[str, str, str]
 
 
 class _Strict(BaseModel):
@@ -115,15 +116,14 @@ class _Kept:
             raise self._bad("the evidence is not what was hashed when the run was judged")
         return data
 
-    def _columns(self, schema: pa.Schema) -> list[list[Any]]:
+    def _table(self, schema: pa.Schema) -> pa.Table:
         try:
-            table = pq.read_table(io.BytesIO(self._bytes())).select(schema.names)
-            return [
-                column.cast(_plain(field.type)).to_pylist()
-                for column, field in zip(table.columns, schema, strict=True)
-            ]
+            return pq.read_table(io.BytesIO(self._bytes())).select(schema.names).cast(schema)
         except (pa.ArrowException, KeyError, ValueError, OSError) as error:
             raise self._bad(f"no such table of evidence: {_short(error)}") from error
+
+    def _rows(self, schema: pa.Schema) -> Iterator[tuple[Any, ...]]:
+        return zip(*(column.to_pylist() for column in self._table(schema).columns), strict=True)
 
     def outline(self) -> _Outline:
         try:
@@ -139,20 +139,18 @@ class _Kept:
         except ValueError as error:
             raise self._bad(_short(error)) from error
 
-    def latency(self) -> dict[tuple[str, str, str], NDArray[np.float64]]:
-        found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-        for step, source, target, us in zip(*self._columns(LATENCY), strict=True):
-            found[step, source, target].append(us)
-        try:
-            return {key: np.array(values, dtype=np.float64) for key, values in found.items()}
-        except (TypeError, ValueError) as error:
-            raise self._bad(_short(error)) from error
+    def latency(self) -> dict[_PairOfStep, NDArray[np.float64]]:
+        """Samples of each pair in each step, us, in the order in which they were taken."""
+        # By columns: a big site has millions of rows.
+        samples = self._table(LATENCY).to_pandas()
+        groups = samples.groupby(["step", "source", "target"], sort=False, observed=True)["us"]
+        return {key: values.to_numpy() for key, values in groups}
 
     def flows(
-        self, latency: Mapping[tuple[str, str, str], NDArray[np.float64]]
+        self, latency: Mapping[_PairOfStep, NDArray[np.float64]]
     ) -> dict[str, list[FlowMeasure]]:
         found: dict[str, list[FlowMeasure]] = defaultdict(list)
-        for row in zip(*self._columns(FLOWS), strict=True):
+        for row in self._rows(FLOWS):
             step, source, target, role, kind, goodput_bps, completed = row[:7]
             if None in row[:7]:
                 raise self._bad(f"a flow of step {step} lacks a value")
@@ -177,7 +175,7 @@ class _Kept:
         counted: dict[tuple[str, str], list[Counter]] = defaultdict(list)
         missing: dict[tuple[str, str], list[str]] = defaultdict(list)
         taken: dict[tuple[str, str], float] = {}
-        for row in zip(*self._columns(COUNTERS), strict=True):
+        for row in self._rows(COUNTERS):
             moment, device, taken_at_s, port, name, priority, bits, value, said = row
             taken[moment, device] = taken_at_s
             if value is None:
@@ -197,10 +195,6 @@ class _Kept:
                 device, taken_at_s, tuple(counted[key]), tuple(missing[key])
             )
         return sides["before"], sides["after"]
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _short(error: BaseException) -> str:
