@@ -1,14 +1,17 @@
 import json
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
-from fabric.errors import InputError
+from fabric.errors import InputError, ToolError
 from paisoar.cli import app
 from tests.trainer.leftovers import ranks_left
 from trainer.bench import training
 from trainer.bench.training import BenchRow, bench_train
 from trainer.spec import MODELS
+
+ONE_GIB = SimpleNamespace(rss=1 << 30)
 
 
 @pytest.mark.parametrize(
@@ -83,6 +86,21 @@ def test_the_command_prints_lines_and_a_table_or_one_document(monkeypatch):
     assert CliRunner().invoke(app, ["bench", "train", "--models", "all"]).exit_code == 0
     assert asked["models"] == list(MODELS)
     assert CliRunner().invoke(app, ["bench", "train", "--ranks", "two"]).exit_code == 2
+
+
+@pytest.mark.parametrize(("name", "processes"), [("tf-ring", 2), ("tf-ps", 4)])
+def test_a_peer_for_which_there_is_no_memory_is_absent_and_says_how_much(
+    name, processes, monkeypatch
+):
+    single = training._Way("single", 2, processes=[SimpleNamespace(memory_info=lambda: ONE_GIB)])
+    setup = training._Setup("greennet", 2, 8, 4, "auto")
+    free = processes << 30
+    memory = lambda: SimpleNamespace(available=free)  # noqa: E731
+    monkeypatch.setattr(training.psutil, "virtual_memory", memory)
+    training._find_room(setup, training._Way(name, 2), single)
+    free -= 1 << 20
+    with pytest.raises(ToolError, match=rf"{name} needs about {processes << 10} MiB"):
+        training._find_room(setup, training._Way(name, 2), single)
 
 
 @pytest.mark.slow

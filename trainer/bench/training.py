@@ -172,6 +172,8 @@ def _measure(
             way = _Way(name, 1 if name == "tf-ps" else setup.ranks)
             ways[name] = way
             try:
+                if name in PEERS:
+                    _find_room(setup, way, ways["single"])
                 alive = stack.enter_context(_started(setup, way, control.getsockname()[:2]))
                 # Before the way's own end: its processes stay until nobody can tell them more.
                 stack.callback(_hang_up, control, way)
@@ -191,6 +193,21 @@ def _measure(
         if not way.failure:
             _print_lines(say, setup, way, row, steps)
     return rows
+
+
+def _find_room(setup: _Setup, way: _Way, single: _Way) -> None:
+    """ToolError where a peer's processes do not fit beside those that run already.
+
+    Its workers need at least what single processes need, its servers hardly less.
+    """
+    servers = 2 if way.name == "tf-ps" else 0
+    largest = max(process.memory_info().rss for process in single.processes)
+    need = largest * (setup.ranks + servers)
+    free = psutil.virtual_memory().available
+    if need > free:
+        raise ToolError(
+            f"{way.name} needs about {need >> 20} MiB of memory, {free >> 20} MiB are free"
+        )
 
 
 def _hang_up(control: socket.socket, way: _Way) -> None:
