@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from rich.text import Text
 from fabric.audit.record import load_audit
 from fabric.errors import GateRefusedError, JudgedBadError
 from fabric.site import Site, load_site
+from fabric.textfile import write_text
 from paisoar.commands import audit, certify, plan, provision, report, train, validate
 from paisoar.console import EXIT_INTERRUPTED, Answer, Ui
 
@@ -131,7 +133,7 @@ class Demo:
 
     def _init(self) -> tuple[bool, str]:
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        self.file.write_text(self.site_yaml)
+        write_text(self.file, self.site_yaml)
         return True, str(self.file)
 
     def _check(self) -> tuple[bool, str]:
@@ -194,6 +196,10 @@ class Demo:
         words = ", ".join(f"{suite.name} {suite.verdict}" for suite in run.suites)
         for check in bad[:4]:
             words += f"\n    {check.id}: {check.subject}: {check.reason}"
+        skipped = Counter(check.id for check in run.all_checks if check.verdict == "SKIP")
+        if skipped:
+            counts = ", ".join(f"{name} {count}" for name, count in skipped.items())
+            words += f"\n    not judged: {counts}"
         return run.verdict == "PASS", words
 
     def _certify(self) -> tuple[bool, str]:
