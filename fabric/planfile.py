@@ -24,6 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 from fabric.errors import InputError
 from fabric.plan import SCHEMA, DevicePlan, Plan
 from fabric.site import Site
+from fabric.textfile import naming
 
 _ID = re.compile(r"\d{8}-\d{4}-[0-9a-f]{4}")
 _PLAN = TypeAdapter(Plan)
@@ -52,15 +53,16 @@ def write_plan(path: Path, plan: Plan) -> None:
 
 def write_private(path: Path, text: str) -> None:
     """Write a file, whole or not at all, with mode 0600."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with naming(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
 
 
 def load_plan(site: Site, plan_id: str = "") -> Plan:

@@ -1,8 +1,15 @@
-"""Reading a file that people name: what cannot be one is refused before it is parsed."""
+"""Reading and writing a file that people name.
+
+What cannot be a text is refused before it is parsed; what cannot be written leaves
+the file as it was.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import re
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from fabric.errors import InputError
@@ -45,6 +52,34 @@ def read_text(path: Path, *, advice: str = "") -> str:
             line=_line(data, error.start),
             advice="Save it as UTF-8.",
         ) from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write the whole file or leave it as it was. InputError where it cannot be written.
+
+    A link stays one; what it leads to is written.
+    """
+    try:
+        target = path.resolve()
+        with naming(path), tempfile.TemporaryDirectory(dir=target.parent, prefix=".new-") as folder:
+            fresh = Path(folder) / target.name
+            fresh.write_text(text, encoding="utf-8")
+            if target.exists():
+                fresh.chmod(target.stat().st_mode)
+            fresh.replace(target)
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot be written: {reason}", file=path) from error
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let what the system refuses here carry this path: a full disk names none by itself."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = str(path)
+        raise
 
 
 def refuse_binary(path: Path, data: bytes) -> None:

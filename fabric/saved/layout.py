@@ -98,7 +98,8 @@ def save_outputs(folder: Path, outputs: Mapping[str, Mapping[str, str]]) -> None
             for command, text in by_command.items():
                 write_private(folder / device / file_name(command), text)
     except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", file=folder) from error
+        file = error.filename or folder
+        raise InputError(f"cannot be written: {error.strerror}", file=file) from error
 
 
 def save_site(folder: Path, site: Site) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from fabric.textfile import naming
+
 
 def private_folder(path: Path) -> Path:
     """Make this folder, closed to others."""
@@ -14,10 +16,11 @@ def private_folder(path: Path) -> Path:
 
 def write_private(path: Path, content: bytes) -> None:
     """Write a file of mode 0600; readers see the old one or the new one."""
-    private_folder(path.parent)
-    fresh = path.with_name(f".{path.name}.new")
-    fresh.unlink(missing_ok=True)
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-    fresh.replace(path)
+    with naming(path):
+        private_folder(path.parent)
+        fresh = path.with_name(f".{path.name}.new")
+        fresh.unlink(missing_ok=True)
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        fresh.replace(path)

@@ -31,6 +31,7 @@ from fabric.access import twin_dir, twin_inventory_path
 from fabric.counters import Counter
 from fabric.errors import PaisoarError
 from fabric.site import Site, SwitchSpec, load_site
+from fabric.textfile import naming
 from fabric.twin.control import ControlError, Request, serve_control
 from fabric.twin.device import EmulatedDevice
 from fabric.twin.files import private_folder, write_private
@@ -297,9 +298,10 @@ def hold_lock(site: Site) -> IO[str] | None:
     except BlockingIOError:
         file.close()
         return None
-    file.truncate(0)
-    file.write(str(os.getpid()))
-    file.flush()
+    with naming(path):
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
     return file
 
 

@@ -18,6 +18,7 @@ from fabric.audit import audit as run_audit
 from fabric.audit.rule import FIX
 from fabric.errors import InputError, PaisoarError
 from fabric.site import Site, load_site
+from fabric.textfile import write_text
 from paisoar.console import DEFAULT_FILE, Answer, JsonOption, Ui, console, run
 
 if TYPE_CHECKING:
@@ -210,10 +211,7 @@ def _formatted(answer: Answer, report: AuditReport, format_: str, out: Path | No
         "table": lambda: _table_text(answer),
     }
     if out is not None:
-        try:
-            out.write_text(texts[format_](), encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror}", file=out) from error
+        write_text(out, texts[format_]())
         return answer
     if format_ in ("sarif", "junit"):
         text = texts[format_]()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import shutil
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from fabric.errors import InputError
+from fabric.errors import InputError, PaisoarError
 from fabric.starter import starter_yaml
 from fabric.topology import ClosShape
 from paisoar.commands.init import NicOption, SwitchOsOption
@@ -32,6 +34,9 @@ def demo(
     hosts: Annotated[int, typer.Option(min=2, help="How many hosts.")] = 16,
     leaves: Annotated[int, typer.Option(min=1, help="How many leaf switches.")] = 4,
     spines: Annotated[int, typer.Option(min=0, help="How many spine switches.")] = 2,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the folder of a demo that broke off.")
+    ] = False,
     switch_os: SwitchOsOption = "nxos",
     nic: NicOption = "mlx5",
     as_json: JsonOption = False,
@@ -52,11 +57,16 @@ def demo(
             nics=nic.split(","),
         )
 
-    run(as_json, lambda ui: _demo(ui, break_kind, folder, text))
+    run(as_json, lambda ui: _demo(ui, break_kind, folder, text, keep=keep))
 
 
 def _demo(
-    ui: Ui, break_kind: str | None, folder: Path | None, make_text: Callable[[], str]
+    ui: Ui,
+    break_kind: str | None,
+    folder: Path | None,
+    make_text: Callable[[], str],
+    *,
+    keep: bool,
 ) -> Answer:
     from paisoar.demo import KINDS, Demo
 
@@ -79,9 +89,24 @@ def _demo(
         else:
             out.print(text, soft_wrap=True)
 
-    walked = Demo(ui, target, text, break_kind, tell).walk()
+    with _removed_when_broken_off(target, keep=keep):
+        walked = Demo(ui, target, text, break_kind, tell).walk()
 
     def show(console: Console) -> None:
         console.print(f"Everything is in {walked.folder}; the report is {walked.report}")
 
     return Answer(walked.to_json(), show, good=walked.good)
+
+
+@contextlib.contextmanager
+def _removed_when_broken_off(folder: Path, *, keep: bool) -> Iterator[None]:
+    """Leave nothing of a demo that could not come to a judgement, unless it is to be kept."""
+    try:
+        yield
+    except BaseException as error:
+        if not keep and folder.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            if isinstance(error, PaisoarError):
+                removed = f"{folder} was removed; --keep keeps it for a look."
+                error.advice = f"{error.advice} {removed}".strip()
+        raise

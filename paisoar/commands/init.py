@@ -12,6 +12,7 @@ from rich.console import Console
 from fabric.errors import InputError
 from fabric.site import Site, load_site
 from fabric.starter import starter_yaml
+from fabric.textfile import read_text, write_text
 from fabric.topology import ClosShape
 from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, count_of, run
 
@@ -87,18 +88,15 @@ def _init(
     except ValueError as error:
         raise InputError(str(error)) from error
     ui.say(f"writing {file}")
-    earlier = file.read_text(encoding="utf-8") if file.exists() else None
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", file=file) from error
+    earlier = read_text(file) if file.exists() else None
+    write_text(file, text)
     try:
         loaded = load_site(file)
     except InputError as error:
         if earlier is None:
             file.unlink()
         else:
-            file.write_text(earlier, encoding="utf-8")
+            write_text(file, earlier)
         raise InputError(
             f"no valid site of this shape: {error.reason}",
             advice="Ask for more leaves, more spines or fewer hosts.",
@@ -139,10 +137,7 @@ def _bring_in(
     ui.say(f"reading {', '.join(map(str, paths))}")
     source = merged([read_source(path) for path in paths])
     written = site_yaml(source, site=name, environment=environment)
-    try:
-        file.write_text(written.text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", file=file) from error
+    write_text(file, written.text)
     faults = [f"{file}:{gap.line}: {gap.key}: missing: {gap.what}" for gap in written.gaps]
     wiring: list[str] = []
     if not faults:

@@ -14,6 +14,28 @@ from fabric.twin.nxos.config import Interface
 FEATURES = ("bfd", "bgp", "interface-vlan", "lacp", "lldp", "ospf", "pim", "scp-server", "udld")
 _FEATURE_CHOICES = " | ".join(FEATURES)
 
+# Settings of which there is one, or one for each of the words (none or one) behind them.
+_SINGLE = {
+    "snmp-server location": 0,
+    "snmp-server contact": 0,
+    "ip domain-name": 0,
+    "ntp server": 1,
+    "ntp source-interface": 0,
+    "logging server": 1,
+    "logging console": 0,
+    "clock timezone": 0,
+    "cli alias name": 1,
+    "system jumbomtu": 0,
+    "copp profile": 0,
+    "boot nxos": 0,
+    "username": 1,
+    "router-id": 0,
+    "log-adjacency-changes": 0,
+    "exec-timeout": 0,
+    "session-limit": 0,
+    "limit-resource": 1,
+}
+
 
 @command(CONFIG, "hostname <name:word>", "no hostname")
 def hostname(cli: Cli, match: Match) -> None:
@@ -56,8 +78,24 @@ def plain_line(cli: Cli, match: Match) -> None:
     if match.no:
         if text in lines:
             lines.remove(text)
-    elif text not in lines:
-        lines.append(text)
+    else:
+        _keep(lines, text)
+
+
+def _keep(lines: list[str], text: str) -> None:
+    """Add a line; what has one value only takes the place of the line that it had."""
+    subject = _subject(text)
+    place = next((i for i, line in enumerate(lines) if _subject(line) == subject), len(lines))
+    lines[place : place + 1] = [text]
+
+
+def _subject(line: str) -> str:
+    """The words that say what a line sets: the whole line where there may be many of it."""
+    words = line.split()
+    for single, named in _SINGLE.items():
+        if f"{line} ".startswith(f"{single} "):
+            return " ".join(words[: len(single.split()) + named])
+    return line
 
 
 @command(CONFIG, "[no] vlan <vlans:vlans>")
@@ -138,8 +176,8 @@ def block_line(cli: Cli, match: Match) -> None:
     if match.no:
         if match.positive in lines:
             lines.remove(match.positive)
-    elif match.text not in lines:
-        lines.append(match.text)
+    else:
+        _keep(lines, match.text)
 
 
 @command(CONFIG, "interface <names:interfaces>")

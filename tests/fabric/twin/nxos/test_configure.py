@@ -314,3 +314,51 @@ def test_question_mark_lists_what_may_follow(config: Console):
     assert config.cli.help("priority-flow-control mode ") == ["auto", "off", "on"]
     assert "show" in config.cli.help("sh")
     assert config.cli.help("mtu ") == ["<576-9216>"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("snmp-server location row 1", "snmp-server location row 2"),
+        ("snmp-server contact a", "snmp-server contact b c"),
+        ("ip domain-name a.example", "ip domain-name b.example"),
+        ("ntp server 192.0.2.1", "ntp server 192.0.2.1 use-vrf management"),
+        ("logging console 3", "logging console 5"),
+        ("clock timezone CET 1 0", "clock timezone UTC 0 0"),
+        ("system jumbomtu 9000", "system jumbomtu 9216"),
+        ("copp profile strict", "copp profile dense"),
+        ("cli alias name wr write", "cli alias name wr copy run start"),
+        (
+            "username a password 5 $5$x role network-admin",
+            "username a password 5 $5$y role network-operator",
+        ),
+        ("hostname a", "hostname b"),
+    ],
+)
+def test_what_has_one_value_keeps_the_last_one(config: Console, first: str, second: str):
+    config.type(first)
+    config.type("ntp server 192.0.2.9")
+    config.type(second)
+    config.type("end")
+    lines = config.running().splitlines()
+    assert lines.count(second) == 1
+    assert first not in lines
+    assert "ntp server 192.0.2.9" in lines
+
+
+def test_what_may_be_there_many_times_is(config: Console):
+    many = ("ip name-server 192.0.2.1", "ip name-server 192.0.2.2", "ip route 0.0.0.0/0 192.0.2.1")
+    for line in (*many, *many):
+        config.type(line)
+    config.type("end")
+    lines = config.running().splitlines()
+    assert all(lines.count(line) == 1 for line in many)
+
+
+def test_a_line_of_a_mode_is_replaced_too(config: Console):
+    for line in ("line vty", "exec-timeout 5", "session-limit 3", "exec-timeout 0", "end"):
+        config.type(line)
+    text = config.running()
+    assert "  exec-timeout 0\n" in text
+    assert "exec-timeout 5" not in text
+    assert "  session-limit 3\n" in text
