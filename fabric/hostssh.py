@@ -205,7 +205,11 @@ async def _connect(device: str, access: Access) -> asyncssh.SSHClientConnection:
         ) from error
     except TimeoutError as error:
         raise UnreachableError(
-            device, doing, f"no answer within {CONNECT_TIMEOUT_S:g} s"
+            device,
+            doing,
+            f"no answer within {CONNECT_TIMEOUT_S:g} s",
+            advice=f"Try `ssh -p {access.port} {access.user}@{access.host}`: is it the SSH port of "
+            f"{device}, and is the device up?",
         ) from error
     except (OSError, asyncssh.Error) as error:
         errno = error.errno if isinstance(error, OSError) else None

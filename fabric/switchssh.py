@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
 import re
 import select
@@ -45,6 +46,10 @@ SETTLING_COMMAND = "show version"
 _CONTEXT = re.compile(r"\{(?:master|backup|linecard|primary|secondary)[^}]*\}|\[edit\]")
 
 _CLOSED = "the switch closed the connection"
+# How paramiko says that no SSH came of a connection; its own log would only repeat it.
+_NO_SSH = ("No existing session", "Error reading SSH protocol banner")
+logging.getLogger("paramiko").addHandler(logging.NullHandler())
+
 _SESSION_ERRORS = (NetmikoBaseException, SSHException, OSError, EOFError, ValueError)
 
 
@@ -296,6 +301,7 @@ def _log_in(device: str, access: Access, netmiko_type: str) -> Any:  # noqa: ANN
             f"there is no file of known host keys {access.known_hosts}",
             advice="Put the switch's key there (ssh-keyscan, checked against the console).",
         )
+    begun = time.monotonic()
     try:
         return netmiko.ConnectHandler(
             device_type=netmiko_type,
@@ -332,11 +338,27 @@ def _log_in(device: str, access: Access, netmiko_type: str) -> Any:  # noqa: ANN
                 f"its host key is not the one in {access.known_hosts}",
                 advice="Find out why before you accept a new key.",
             ) from error
+        if isinstance(cause, SSHException) and any(word in str(cause) for word in _NO_SSH):
+            raise _no_ssh(device, doing, access, time.monotonic() - begun) from error
         if isinstance(cause, NoValidConnectionsError):
             cause = next(iter(cause.errors.values()))
         if isinstance(cause, OSError):
             text = cause.strerror or str(cause) or type(cause).__name__
         raise UnreachableError(device, doing, _first_line(text)) from error
+
+
+def _no_ssh(device: str, doing: str, access: Access, waited_s: float) -> UnreachableError:
+    """What took the connection is mute, or says something else than SSH does."""
+    mute = waited_s > CONNECT_TIMEOUT_S / 2
+    return UnreachableError(
+        device,
+        doing,
+        f"it took the connection and said nothing of SSH for {waited_s:.0f} s"
+        if mute
+        else "what listens there does not speak SSH",
+        advice=f"Try `ssh -p {access.port} {access.user}@{access.host}`: is it the SSH port of "
+        f"{device}, and does the device answer on its console?",
+    )
 
 
 def _first_line(error: object) -> str:
