@@ -192,10 +192,11 @@ def remains_of(
     """What is left on a device of the change that this order made; empty where nothing is.
 
     Besides the state of its ports, in which a policy that is not in use does not
-    show, the lines that are ours are compared: where none is left, the change is
-    planned now as it was then. Raises ReadError as the module does.
+    show, nor a file that nothing has read yet, the lines and files that are ours are
+    compared: where none is left, the change is planned now as it was then. Raises
+    ReadError as the module does.
     """
-    if canonical_sha256((now,)) == order.read_sha256:
+    if now.config_sha256 and canonical_sha256((now,)) == order.read_sha256:
         return []
     found = mismatches(now, order.before)
     if found:
