@@ -21,7 +21,6 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -139,6 +138,8 @@ class TcpTransport:
         self._headers_at = address_of(self._headers)
         self._scratch = np.empty(channels * tcp_ring.SCRATCH_BYTES, np.uint8)
         self._scratch_at = address_of(self._scratch)
+        self._polled = np.zeros((2 * channels, 2), np.int32)
+        self._polled_at = address_of(self._polled)
         for channel in self._channels:
             for sock in (channel.right, channel.left):
                 sock.setblocking(False)
@@ -230,6 +231,8 @@ class TcpTransport:
                 self._scratch_at,
                 self._wanted,
                 self._wanted_at,
+                self._polled,
+                self._polled_at,
                 _CODES,
                 self._habits,
                 self._timespec,
@@ -241,9 +244,8 @@ class TcpTransport:
             self._check(outcome, patience)
             if state.tobytes() != before:
                 before, began = state.tobytes(), time.monotonic()
-            comes, goes = tcp_ring.awaited(state, self.size)
-            self._sleep([self._channels[i].left for i in comes], goes)
-            peer = (self.rank + (-1 if comes.size else 1)) % self.size
+            comes = state[:, tcp_ring.IN_ITEM] < 2 * self.size - 1
+            peer = (self.rank + (-1 if comes.any() else 1)) % self.size
             patience.check(peer, time.monotonic() - began)
 
     def close(self) -> None:
@@ -281,7 +283,7 @@ class TcpTransport:
             missing = int(self._wanted[:, 1].sum())
             if missing < before:
                 before, began = missing, time.monotonic()
-            self._sleep([left], outgoing.waiting)
+            self._sleep(left)
             patience.check(peer, time.monotonic() - began)
 
     def _check(self, outcome: int, patience: Patience) -> None:
@@ -301,12 +303,11 @@ class TcpTransport:
         strange = next(header for header in headers if header != mine)
         return bytes(_HEADER.unpack(strange)[1])
 
-    def _sleep(self, lefts: Iterable[socket.socket], rights: Iterable[int]) -> None:
-        """Until data arrives, or until there is room for what channels still have to send."""
+    def _sleep(self, left: socket.socket) -> None:
+        """Until data arrives, or until there is room for what we still have to send."""
         poll = select.poll()
-        for left in lefts:
-            poll.register(left, select.POLLIN)
-        for index in rights:
+        poll.register(left, select.POLLIN)
+        for index in self._outgoing.waiting:
             poll.register(self._channels[index].right, select.POLLOUT)
         poll.poll(_SLICE_S * 1000)
 

@@ -13,12 +13,14 @@ Every channel carries its own part of each chunk.
 from __future__ import annotations
 
 import errno
+import select
 
 import numpy as np
+from numba.core import types
 
 from trainer.collective.direct_kernels import copy_bytes, part, words_at
-from trainer.collective.kernels import combine_any, compiled, divide_any
-from trainer.collective.shared_words import give_way, now_ns
+from trainer.collective.kernels import combine_any, compiled, divide_any, external
+from trainer.collective.shared_words import SLICE_NS, give_way, now_ns
 from trainer.collective.transports.tcp_kernels import (
     CLOSED,
     DONE,
@@ -41,21 +43,13 @@ SCRATCH_BYTES = _PIECE_BYTES + 64
 _AGAIN = errno.EAGAIN
 _VECTOR_BYTES = 16
 _FINISHED = -1
+_POLLIN, _POLLOUT = select.POLLIN, select.POLLOUT
+_poll = external("poll", types.int32, types.int64, types.uint64, types.int32)
 # Columns of ``state``, a row a channel: the item that comes in and how much of it has been
 # used, bytes that wait in the scratch memory for the rest of their element, bytes of the
 # header that have come; the item that goes out, how much of it and of the header has gone.
 IN_ITEM, IN_AT, HELD, IN_HEADER, OUT_ITEM, OUT_AT, OUT_HEADER = range(7)
 STATE_COLUMNS = 7
-
-
-def awaited(state: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """The channels that wait for something to come, and those that have something to send."""
-    comes = (state[:, IN_ITEM] < 2 * size - 1) | (state[:, IN_HEADER] < HEADER_BYTES)
-    ready = (state[:, OUT_ITEM] == 0) | (state[:, OUT_ITEM] < state[:, IN_ITEM])
-    ready |= (state[:, OUT_ITEM] == state[:, IN_ITEM]) & (state[:, OUT_AT] < state[:, IN_AT])
-    ready &= state[:, OUT_ITEM] < 2 * size - 2
-    ready |= state[:, OUT_HEADER] < HEADER_BYTES
-    return np.flatnonzero(comes), np.flatnonzero(ready)
 
 
 @compiled
@@ -187,6 +181,32 @@ def _go_out(
 
 
 @compiled
+def _sleep(
+    size: int,
+    lefts: np.ndarray,
+    rights: np.ndarray,
+    state: np.ndarray,
+    polled: np.ndarray,
+    polled_at: int,
+) -> bool:
+    """Sleep until something can come in or go out; False after a slice of waiting in vain."""
+    count = 0
+    for channel in range(lefts.size):
+        row = state[channel]
+        if row[IN_ITEM] < 2 * size - 1 or row[IN_HEADER] < HEADER_BYTES:
+            polled[count, 0], polled[count, 1] = lefts[channel], _POLLIN
+            count += 1
+        ready = row[OUT_ITEM] == 0 or row[OUT_ITEM] < row[IN_ITEM]
+        ready = ready or (row[OUT_ITEM] == row[IN_ITEM] and row[OUT_AT] < row[IN_AT])
+        ready = ready and row[OUT_ITEM] < 2 * size - 2
+        if ready or row[OUT_HEADER] < HEADER_BYTES:
+            polled[count, 0], polled[count, 1] = rights[channel], _POLLOUT
+            count += 1
+    # struct pollfd: the upper half of the second word is the kernel's answer.
+    return _poll(polled_at, count, SLICE_NS // 1_000_000) > 0  # type: ignore[no-any-return]
+
+
+@compiled
 def circulate(
     like: np.ndarray,
     base: int,
@@ -204,18 +224,20 @@ def circulate(
     scratch_at: int,
     vectors: np.ndarray,
     vectors_at: int,
+    polled: np.ndarray,
+    polled_at: int,
     codes: np.ndarray,
     habits: np.ndarray,
     timespec: int,
 ) -> int:
     """Go on with the allreduce of ``count`` elements at address ``base``; how far it has come.
 
-    DONE, or IDLE when nothing has moved for as long as ``habits`` say to be
-    patient: call it again with the same ``state`` (see :func:`begin`). CLOSED
-    and UNEXPECTED (a header that is not ours) end it, as do errors of sockets.
-    ``like`` is an empty array of the elements' type. ``headers`` (1 + channels,
-    40) has the header that everybody sends, and room for those that come.
-    ``scratch_at`` has SCRATCH_BYTES a channel.
+    DONE, or IDLE when nothing has moved for a slice of sleep: call it again with
+    the same ``state`` (zeros at first, IN_ITEM 1). CLOSED and UNEXPECTED (a
+    header that is not ours) end it, as do errors of sockets. ``like`` is an
+    empty array of the elements' type. ``headers`` (1 + channels, 40) has the
+    header that everybody sends, and room for those that come. ``scratch_at``
+    has SCRATCH_BYTES a channel, ``polled`` (2 * channels, 2; int32) room.
     """
     idle_since = 0
     while True:
@@ -249,4 +271,6 @@ def circulate(
         if idle_since == 0:
             idle_since = now
         elif now - idle_since > patience_ns(habits) and not give_way(idle_since, habits, timespec):
-            return IDLE
+            if not _sleep(size, lefts, rights, state, polled, polled_at):
+                return IDLE
+            idle_since = 0
