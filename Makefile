@@ -8,7 +8,7 @@ help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 .venv/.ready: pyproject.toml constraints.txt scripts/setup.sh
-	@scripts/setup.sh
+	@scripts/setup.sh || { code=$$?; echo "setup: the step above failed: check the network (pip's index), Python 3.11 (PYTHON=...) and room on the disk (df -h .), then run make setup again." >&2; exit $$code; }
 
 setup: .venv/.ready ## Create or refresh .venv
 

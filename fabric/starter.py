@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from fabric.errors import InputError
-from fabric.products import NICS, SWITCHES, NicProduct, SwitchProduct
+from fabric.products import HOST_PORTS, NICS, SWITCHES, NicProduct, SwitchProduct
 from fabric.topology import (
     ClosShape,
     PortRef,
@@ -18,6 +18,9 @@ from fabric.topology import (
 from fabric.units import format_speed
 
 Known = TypeVar("Known")
+
+# No fixed 100G switch has more; those that init writes have 32 to 36.
+MAX_SPINE_PORTS = 64
 
 _HEAD = """\
 # One RoCEv2 site: what its network must do (intent), what it is made of
@@ -114,18 +117,27 @@ def starter_yaml(
     topology = build_clos(shape) if isinstance(shape, ClosShape) else build_three_level_clos(shape)
     names = _Names(topology, switches[0], switches[-1], families)
     lines = [_head(site, environment, switches) + "devices:"]
-    for name in topology.switches:
+    for number, name in enumerate(topology.switches):
         leaf = _is_leaf(name)
         product = names.switch(name)
-        lines.append(
-            f"  {name}: {{kind: switch, role: {'leaf' if leaf else 'spine'}, "
-            f"os: {switch_os[0] if leaf else switch_os[-1]}, "
-            f"model: {product.leaf_model if leaf else product.spine_model}, "
-            f"buffer: {product.leaf_buffer if leaf else product.spine_buffer}}}"
+        facts = (
+            "kind: switch",
+            f"role: {'leaf' if leaf else 'spine'}",
+            f"os: {switch_os[0] if leaf else switch_os[-1]}",
+            f"model: {product.leaf_model if leaf else product.spine_model}",
+            f"buffer: {product.leaf_buffer if leaf else product.spine_buffer}",
         )
+        if environment == "site":
+            lines += [f"  {name}:", *(f"    {fact}" for fact in facts)]
+        else:
+            lines.append(f"  {name}: {{{', '.join(facts)}}}")
+        lines += _management(environment, name, number, leading=number == 0)
     for number, name in enumerate(topology.hosts, start=1):
         lines.append(f"  {name}:")
         lines.append("    kind: host")
+        lines += _management(
+            environment, name, len(topology.switches) + number - 1, leading=number == 1
+        )
         lines.append("    nics:")
         for index, port in enumerate(topology.ports_of[name]):
             speed = format_speed(topology.link_of[port].speed_bps)
@@ -154,6 +166,38 @@ def _head(site: str, environment: str, switches: Sequence[SwitchProduct]) -> str
         alpha_100g=f", alpha: {alphas[1]:g}" if alphas else "",
         alpha_comment=_ALPHA if alphas else "",
     )
+
+
+def refuse_impossible(shape: ClosShape) -> None:
+    """ValueError, at once, where no leaf or spine has as many ports as this Clos needs."""
+    per_leaf = -(-shape.hosts * shape.nics_per_host // shape.leaves)
+    if per_leaf > HOST_PORTS:
+        needed = -(-shape.hosts * shape.nics_per_host // HOST_PORTS)
+        raise ValueError(
+            f"a leaf has {HOST_PORTS} ports for hosts, not {per_leaf:,}: "
+            f"{shape.hosts:,} hosts need {needed:,} leaves or more"
+        )
+    if shape.spines:
+        down_bps = per_leaf * shape.host_speed_bps
+        uplinks = -(-down_bps // (shape.uplink_speed_bps * shape.spines))
+        if (ports := shape.leaves * uplinks) > MAX_SPINE_PORTS:
+            raise ValueError(
+                f"a spine has up to {MAX_SPINE_PORTS} ports, not {ports:,}: "
+                "two levels of switches are too few for so many leaves"
+            )
+
+
+def _management(environment: str, name: str, number: int, *, leading: bool) -> list[str]:
+    """How a real device is reached, for people to fill in; the first says what it is."""
+    if environment != "site":
+        return []
+    about = [
+        "    # How to reach it over SSH, where its name alone does not do: remove the #.",
+        "    # Users and passwords also come from the environment: see `paisoar plan --help`.",
+    ]
+    user = "admin" if name.startswith(("leaf", "spine")) else "root"
+    example = f"    # mgmt: {{address: 192.0.2.{number % 254 + 1}, port: 22, user: {user}}}"
+    return [*(about if leading else ()), example]
 
 
 class _Names:

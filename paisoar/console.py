@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -59,6 +60,12 @@ class Answer:
     show: Callable[[Console], None]
     good: bool = True
     exit_code: int = 1
+
+
+def command_line(command: str, file: Path = DEFAULT_FILE) -> str:
+    """``paisoar COMMAND`` for the site of this file, to be copied into a shell."""
+    site = "" if file == DEFAULT_FILE else f" -f {shlex.quote(str(file))}"
+    return f"paisoar {command}{site}"
 
 
 def count_of(count: int, one: str, many: str = "") -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -19,7 +20,7 @@ from fabric.audit.rule import FIX
 from fabric.errors import InputError, PaisoarError
 from fabric.site import Site, load_site
 from fabric.textfile import write_text
-from paisoar.console import DEFAULT_FILE, Answer, JsonOption, Ui, console, run
+from paisoar.console import DEFAULT_FILE, Answer, JsonOption, Ui, command_line, console, run
 
 if TYPE_CHECKING:
     from fabric.counters import CounterSnapshot
@@ -128,7 +129,7 @@ def _live(
     document = report.to_json() | {"unreachable": failed}
     answer = Answer(
         document,
-        lambda out: show_report(out, report, read.failed),
+        lambda out: show_report(out, report, read.failed, after=_after(report, file, read.failed)),
         good=report.clean and not failed,
         exit_code=3 if failed else 1,
     )
@@ -177,14 +178,14 @@ def _offline(
     document = report.to_json() | saved.to_json()
     answer = Answer(
         document,
-        lambda out: _show_saved(out, report, saved),
+        lambda out: _show_saved(out, report, saved, _after_saved(report, folder, file)),
         good=report.clean and not saved.failed,
         exit_code=1 if report.findings else 3,
     )
     return answer, report
 
 
-def _show_saved(out: Console, report: AuditReport, saved: SavedFabric) -> None:
+def _show_saved(out: Console, report: AuditReport, saved: SavedFabric, after: str) -> None:
     for value in saved.inferred:
         out.print(f"{'assumed' if value.assumed else 'inferred'}: {value}")
     for title, lines in (
@@ -196,7 +197,7 @@ def _show_saved(out: Console, report: AuditReport, saved: SavedFabric) -> None:
             out.print(f"{title}: {line}")
         if len(lines) > MAX_LINES:
             out.print(f"{title}: and {len(lines) - MAX_LINES} more, see --json")
-    show_report(out, report, {}, saved.failed)
+    show_report(out, report, {}, saved.failed, after=after)
 
 
 def _formatted(answer: Answer, report: AuditReport, format_: str, out: Path | None) -> Answer:
@@ -235,8 +236,10 @@ def show_report(
     report: AuditReport,
     failed: Mapping[str, PaisoarError],
     unread: Mapping[str, str] | None = None,
+    *,
+    after: str,
 ) -> None:
-    """Findings as a table, then what was skipped and who did not answer."""
+    """Findings as a table, then what was skipped and who did not answer, and what comes next."""
     if report.findings:
         table = Table("rule", "severity", "device", "port", "what is wrong", show_lines=True)
         for row in _rows(report):
@@ -253,8 +256,30 @@ def show_report(
     )
     if report.paths:
         out.print(report.paths.summary)
+    if after:
+        out.print(after)
+
+
+def _after(report: AuditReport, file: Path, failed: Mapping[str, PaisoarError]) -> str:
+    """What to do next about a fabric that was read."""
     if report.findings:
-        out.print("Mend with: paisoar plan, then paisoar provision; learn: paisoar explain RULE")
+        plan, provision = command_line("plan", file), command_line("provision", file)
+        return f"Mend with: {plan}, then: {provision}\n{_learn(report)}"
+    return "" if failed else f"Next: {command_line('validate', file)}"
+
+
+def _after_saved(report: AuditReport, folder: Path, file: Path | None) -> str:
+    """What to do next about a fabric that was judged from files."""
+    if not report.findings:
+        return ""
+    if file is not None:
+        return _after(report, file, {})
+    first = f"paisoar init --from {shlex.quote(str(folder))}"
+    return f"Mend with what stands behind >, or manage it, from: {first}\n{_learn(report)}"
+
+
+def _learn(report: AuditReport) -> str:
+    return f"Learn: paisoar explain {report.findings[0].rule}"
 
 
 def _rows(report: AuditReport) -> list[tuple[str, str, str, str, str]]:

@@ -10,7 +10,16 @@ from rich.table import Table
 from fabric.headroom import headroom_bytes
 from fabric.site import Site, load_site
 from fabric.units import format_size, format_speed
-from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, count_of, run
+from paisoar.console import (
+    DEFAULT_FILE,
+    Answer,
+    FileOption,
+    JsonOption,
+    Ui,
+    command_line,
+    count_of,
+    run,
+)
 
 
 def check(file: FileOption = DEFAULT_FILE, as_json: JsonOption = False) -> None:
@@ -68,12 +77,12 @@ def _show(out: Console, site: Site, ratios: dict[str, float]) -> None:
     shape = "have no uplinks"
     if worst != float("inf"):
         shape = "are not oversubscribed" if worst <= 1 else f"are oversubscribed {worst:g}:1"
-    following = "paisoar twin up" if site.environment == "twin" else "paisoar plan"
+    following = "twin up" if site.environment == "twin" else "plan"
     out.print(
         f"{count_of(len(site.topology.hosts), 'host')}, "
         f"{count_of(len(site.topology.switches), 'switch', 'switches')}, "
         f"{count_of(len(site.topology.links), 'cable')}; leaves {shape}. "
         f"{site.path} is valid; evidence from here is called {site.evidence_class!r}. "
-        f"Next: {following} -f {site.path}",
+        f"Next: {command_line(following, site.path)}",
         soft_wrap=True,
     )

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from fabric.errors import InputError, PaisoarError
-from fabric.starter import starter_yaml
+from fabric.starter import refuse_impossible, starter_yaml
 from fabric.topology import ClosShape
 from paisoar.commands.init import NicOption, SwitchOsOption
 from paisoar.console import Answer, JsonOption, Ui, console, run
@@ -49,6 +49,7 @@ def demo(
     shape = ClosShape(hosts, leaves, spines)
 
     def text() -> str:
+        refuse_impossible(shape)
         return starter_yaml(
             shape,
             site="demo",

@@ -10,11 +10,20 @@ import typer
 from rich.console import Console
 
 from fabric.errors import InputError
-from fabric.site import Site, load_site
-from fabric.starter import starter_yaml
+from fabric.site import Site, device_name, load_site
+from fabric.starter import refuse_impossible, starter_yaml
 from fabric.textfile import read_text, write_text
 from fabric.topology import ClosShape
-from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, count_of, run
+from paisoar.console import (
+    DEFAULT_FILE,
+    Answer,
+    FileOption,
+    JsonOption,
+    Ui,
+    command_line,
+    count_of,
+    run,
+)
 
 SwitchOsOption = Annotated[
     str, typer.Option(help="The switches' system; two, as in nxos,sonic, for leaves and spines.")
@@ -68,6 +77,7 @@ def init(
     shape = ClosShape(hosts, leaves, spines, nics_per_host=2 if dual_homed else 1)
 
     def text() -> str:
+        refuse_impossible(shape)
         return starter_yaml(
             shape,
             site=site,
@@ -76,13 +86,13 @@ def init(
             nics=nic.split(","),
         )
 
-    run(as_json, lambda ui: _init(ui, file, text, environment, force))
+    run(as_json, lambda ui: _init(ui, file, text, site, environment, force))
 
 
 def _init(
-    ui: Ui, file: Path, make_text: Callable[[], str], environment: str, force: bool
+    ui: Ui, file: Path, make_text: Callable[[], str], name: str, environment: str, force: bool
 ) -> Answer:
-    _may_write(file, environment, force)
+    _may_write(file, name, environment, force)
     try:
         text = make_text()
     except ValueError as error:
@@ -113,13 +123,18 @@ def _init(
         out.print(
             f"{file}: {count_of(len(topology.hosts), 'host')}, "
             f"{count_of(len(topology.switches), 'switch', 'switches')}, "
-            f"{count_of(len(topology.links), 'cable')}. Next: paisoar check -f {file}"
+            f"{count_of(len(topology.links), 'cable')}. "
+            f"Next: {command_line('check', file)}"
         )
 
     return Answer(document, show)
 
 
-def _may_write(file: Path, environment: str, force: bool) -> None:
+def _may_write(file: Path, site: str, environment: str, force: bool) -> None:
+    try:
+        device_name(site)
+    except ValueError as error:
+        raise InputError(f"{error} (got {site!r})", key="--site") from error
     if environment not in ("twin", "site"):
         raise InputError(
             f"{environment!r} is no environment", key="--environment", advice="Use twin or site."
@@ -133,7 +148,7 @@ def _bring_in(
 ) -> Answer:
     from fabric.bringin import merged, read_source, site_yaml
 
-    _may_write(file, environment, force)
+    _may_write(file, name, environment, force)
     ui.say(f"reading {', '.join(map(str, paths))}")
     source = merged([read_source(path) for path in paths])
     written = site_yaml(source, site=name, environment=environment)
@@ -173,7 +188,7 @@ def _bring_in(
         out.print(
             f"{file}: {document['hosts']} hosts, {switches} switches, {len(source.cables)} cables."
             + (" Complete it, then:" if faults else " Next:")
-            + f" paisoar check -f {file}"
+            + f" {command_line('check', file)}"
         )
 
     return Answer(document, show, good=not faults)

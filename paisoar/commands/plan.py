@@ -11,7 +11,7 @@ from rich.text import Text
 
 from fabric.site import load_site
 from paisoar.commands.audit import DeviceOption
-from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, run
+from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, command_line, run
 
 _COLORS = {"+": "green", "-": "red"}
 
@@ -78,12 +78,12 @@ def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
         if made.changed:
             out.print(
                 f"{len(made.changed)} of {len(made.devices)} devices would change. "
-                f"Apply with: paisoar provision {made.id} -f {file}"
+                f"Apply with: {command_line(f'provision {made.id}', file)}"
             )
         else:
             out.print(
                 f"The {len(made.devices)} devices that were read do what they should. "
-                f"Next: paisoar validate -f {file}"
+                f"Next: {command_line('validate', file)}"
                 if made.devices
                 else "No device could be read."
             )

@@ -16,7 +16,16 @@ from fabric.errors import InputError
 from fabric.site import load_site
 from paisoar.commands.audit import DeviceOption
 from paisoar.commands.plan import show_diffs
-from paisoar.console import DEFAULT_FILE, EXIT_INTERRUPTED, Answer, FileOption, JsonOption, Ui, run
+from paisoar.console import (
+    DEFAULT_FILE,
+    EXIT_INTERRUPTED,
+    Answer,
+    FileOption,
+    JsonOption,
+    Ui,
+    command_line,
+    run,
+)
 
 if TYPE_CHECKING:
     from fabric.runs import RunResult
@@ -141,11 +150,12 @@ def _answer(result: RunResult, file: Path) -> Answer:
         if error is not None:
             out.print(error.message, style="red")
         elif counts.get("would-change"):
-            out.print(f"Nothing was sent. Next: paisoar provision {result.of} -f {file}")
+            out.print(f"Nothing was sent. Next: {command_line(f'provision {result.of}', file)}")
         elif counts.get("done") and result.kind == "provision":
-            out.print(f"Take it back with: paisoar rollback {result.run_id} -f {file}")
+            out.print(f"Next: {command_line('audit', file)}")
+            out.print(f"Take it back with: {command_line(f'rollback {result.run_id}', file)}")
         elif counts.get("done"):
-            out.print(f"Go forward again with: paisoar plan -f {file}")
+            out.print(f"Go forward again with: {command_line('plan', file)}")
 
     exit_code = error.exit_code if error else 0
     if result.interrupted:

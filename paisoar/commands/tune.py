@@ -14,7 +14,16 @@ from rich.table import Table
 from fabric.errors import InputError
 from fabric.site import Site, load_site
 from paisoar.asked import microseconds
-from paisoar.console import DEFAULT_FILE, EXIT_INTERRUPTED, Answer, FileOption, JsonOption, Ui, run
+from paisoar.console import (
+    DEFAULT_FILE,
+    EXIT_INTERRUPTED,
+    Answer,
+    FileOption,
+    JsonOption,
+    Ui,
+    command_line,
+    run,
+)
 
 if TYPE_CHECKING:
     from fabric.sim.tune.search import Candidate, Tuning
@@ -257,7 +266,8 @@ def _show(out: Console, document: dict[str, Any]) -> None:
     if "plot" in document:
         out.print(f"Picture written to {document['plot']}.")
     if "written" in document:
-        out.print(f"{document['written']} is valid. Next: paisoar plan -f {document['written']}")
+        following = command_line("plan", Path(document["written"]))
+        out.print(f"{document['written']} is valid. Next: {following}")
 
 
 def _measures(document: dict[str, Any]) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ from rich.console import Console
 from fabric.access import twin_dir_of
 from fabric.errors import InputError
 from fabric.site import Site, load_site
-from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, run
+from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, command_line, run
 
 if TYPE_CHECKING:
     from fabric.twin.lifecycle import TwinStatus
@@ -70,7 +71,7 @@ def _up(ui: Ui, file: Path) -> Answer:
     site = _site(file)
     with ui.steps("starting devices") as step:
         state = start(site, lambda done, total, what: step(what, done, total))
-    return Answer(state.to_json(), lambda out: _show(out, state))
+    return Answer(state.to_json(), lambda out: _show(out, state, file))
 
 
 def _down(ui: Ui, file: Path) -> Answer:
@@ -89,7 +90,7 @@ def _status(ui: Ui, file: Path) -> Answer:
     site = _site(file)
     ui.say("asking the twin")
     state = look(site)
-    return Answer(state.to_json(), lambda out: _show(out, state))
+    return Answer(state.to_json(), lambda out: _show(out, state, file))
 
 
 def _break(ui: Ui, file: Path, kind: str, device: str | None, port: str | None) -> Answer:
@@ -98,20 +99,24 @@ def _break(ui: Ui, file: Path, kind: str, device: str | None, port: str | None) 
     site = _site(file)
     ui.say(f"breaking {kind}")
     done = break_fabric(site, kind, device, port)
-    return Answer({"kind": kind, "done": done}, lambda out: out.print(done))
+
+    def show(out: Console) -> None:
+        out.print(f"{done} Next: {command_line('audit', file)}")
+
+    return Answer({"kind": kind, "done": done}, show)
 
 
-def _show(out: Console, state: TwinStatus) -> None:
+def _show(out: Console, state: TwinStatus, file: Path) -> None:
     if not state.up:
-        out.print("The twin is down. Start it with: paisoar twin up")
+        out.print(f"The twin is down. Start it with: {command_line('twin up', file)}")
         return
     for device in state.devices:
-        key = "" if device.kind == "switch" else f"-i {state.folder / 'id_ed25519'} "
+        key = f"-i {shlex.quote(str(state.folder / 'id_ed25519'))} " * (device.kind == "host")
         out.print(
             f"{device.name:<10} {device.kind:<7} ssh {key}-p {device.port} {device.user}@127.0.0.1",
             soft_wrap=True,
         )
     out.print(
         f"{len(state.devices)} devices up, {state.rss_bytes / 2**20:.0f} MiB of memory. "
-        "Next: paisoar plan"
+        f"Next: {command_line('plan', file)}"
     )
