@@ -77,8 +77,12 @@ def test_a_rank_that_the_kernel_killed_for_memory_is_said_to_be(tmp_path, monkey
     assert "out of memory" not in str(caught.value)
     explain = supervise._explain
 
+    later = tmp_path / "later"
+    later.write_text("nr_free_pages 1\noom_kill 5\n")
+
     def explain_after_the_kernel_counted(process):
-        count.write_text("nr_free_pages 1\noom_kill 5\n")
+        # Two threads may ask at once: neither may find the file half written.
+        monkeypatch.setattr(supervise, "_VMSTAT", later)
         return explain(process)
 
     monkeypatch.setattr(supervise, "_explain", explain_after_the_kernel_counted)
