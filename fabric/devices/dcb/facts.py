@@ -9,7 +9,8 @@ from fabric.devices.base import Outputs, TargetPort
 from fabric.devices.dcb import text
 from fabric.devices.linux.common import rdma_cm_file, rdma_cm_folder
 from fabric.devices.linux.dump import MISSING, Dump, parse_dump
-from fabric.devices.linux.tools import driver_info, link_mtu, link_pause
+from fabric.devices.linux.portfacts import interface_mtu
+from fabric.devices.linux.tools import driver_info, link_pause
 
 
 @dataclass(frozen=True)
@@ -71,13 +72,13 @@ def commands(port: TargetPort, paths: tuple[str, ...]) -> tuple[str, ...]:
 
 def facts_of(port: TargetPort, outputs: Outputs, paths: tuple[str, ...]) -> Facts:
     """Read every output. Raises ReadError where one makes no sense."""
-    link, info, pause, pfc, ets, app, dcbx, maxrate, grep = commands(port, paths)
+    _, info, pause, pfc, ets, app, dcbx, maxrate, grep = commands(port, paths)
     version, _, rates = outputs.get(maxrate, "").partition("\n")
     files = parse_dump(outputs.get(grep, ""))
     return Facts(
         interface=port.name,
         rdma_device=port.rdma_device,
-        mtu=link_mtu(link, outputs[link], port.name) if link in outputs else None,
+        mtu=interface_mtu(port, outputs),
         pause=link_pause(outputs.get(pause, "")),
         driver=driver_info(outputs.get(info, "")),
         pfc=text.pfc(pfc, outputs[pfc]) if pfc in outputs else None,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from fabric.devices.dcb.text import Ets, rate_word
 from fabric.devices.dcb.traits import Traits
-from fabric.devices.linux.common import dscp_text, pause_command, rdma_cm_command
+from fabric.devices.linux.common import bond_mtu_command, dscp_text, pause_command, rdma_cm_command
 from fabric.qos import DSCP_COUNT, PRIORITY_COUNT, PortQos
 from fabric.units import format_speed
 
@@ -212,7 +212,10 @@ def common_items(port: PortQos) -> tuple[Item, ...]:
         Item(
             "mtu",
             str(port.mtu_bytes),
-            (f"ip link set dev {shlex.quote(port.name)} mtu {port.mtu_bytes}",),
+            (
+                f"ip link set dev {shlex.quote(port.name)} mtu {port.mtu_bytes}",
+                bond_mtu_command(port.name, port.mtu_bytes),
+            ),
         ),
     )
 

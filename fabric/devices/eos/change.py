@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from fabric.devices.base import Change
+from fabric.devices.channels import without_members
 from fabric.devices.delta import Dialect, commands, diff, with_places
 from fabric.devices.eos.lines import APPLY, MMU_PROFILE, dscp_map_line, dscp_maps, queue_number
 from fabric.devices.eos.owned import adopt, owned
@@ -129,7 +130,8 @@ _DIALECT = _dialect()
 def change(device: str, running: Sequence[Section], intended: Sequence[Section]) -> Change:
     """Commands, their undoing, and a diff of the lines that are ours.
 
-    Raises DeviceError where the device has no such port.
+    Raises DeviceError where the device has no such port, or a member of a port channel
+    is not as intended.
     """
     for section in intended:
         if section.text.startswith("interface ") and find(running, section.text) is None:
@@ -140,6 +142,7 @@ def change(device: str, running: Sequence[Section], intended: Sequence[Section])
                 f"its running configuration shows no {name}",
                 advice="Correct the cable in fabric.yaml, or break the port out on the switch.",
             )
+    intended = without_members(device, running, intended, _lacking, "Port-Channel")
     before, after = owned(running, intended), adopt(running, intended)
     before, after = _same_places(before, after), _same_places(after, before)
     return Change(
@@ -215,3 +218,9 @@ def _collapsed(sections: Iterable[Section]) -> list[Section]:
 
 def _is_empty(section: Section) -> bool:
     return section.text.startswith("interface ") or queue_number(section.text) is not None
+
+
+def _lacking(now: Section, intended: Section) -> list[Section]:
+    """What a member lacks of its own; its channel is not looked at."""
+    ours = [line for section in owned([now], [intended]) for line in section.children]
+    return [line for line in adopt([now], [intended])[0].children if line not in ours]

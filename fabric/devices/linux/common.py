@@ -27,6 +27,19 @@ def dscp_text(priorities: Sequence[int]) -> str:
     )
 
 
+def bond_mtu_command(interface: str, mtu: int) -> str:
+    """Give the MTU to the bond too where the interface is a member of one.
+
+    A bond gives its members its own, at boot as well (Linux drivers/net/bonding/
+    bond_main.c, bond_change_mtu); members have a folder ``bonding_slave``.
+    """
+    net = f"/sys/class/net/{shlex.quote(interface)}"
+    return (
+        f"test ! -e {net}/bonding_slave || "
+        f'ip link set dev "$(basename "$(readlink {net}/master)")" mtu {mtu}'
+    )
+
+
 def pause_command(interface: str, *, receive: bool, send: bool) -> str:
     """Set 802.3x pause; ethtool fails where there is nothing to change, this does not."""
     rx, tx = ("on" if on else "off" for on in (receive, send))

@@ -12,7 +12,7 @@ from typing import Literal
 
 from fabric.devices.base import Outputs, TargetPort
 from fabric.devices.linux.dump import Dump, parse_dump
-from fabric.devices.linux.tools import link_admin_up
+from fabric.devices.linux.tools import link_admin_up, link_mtu
 from fabric.qos import PortFacts
 
 Fec = Literal["none", "fc", "rs", "auto"]
@@ -34,7 +34,7 @@ _LLDPAD = "/sys/fs/cgroup/system.slice/lldpad.service/cgroup.procs"
 def link_command(port: TargetPort) -> str:
     """One ``grep`` over the files of sysfs that tell of the port's link."""
     net = f"/sys/class/net/{port.name}"
-    names = ("address", "operstate", "speed", "master/uevent", "device/physfn/vendor")
+    names = ("address", "operstate", "speed", "master/uevent", "master/mtu", "device/physfn/vendor")
     files = " ".join(f"{net}/{name}" for name in names)
     return f"grep -rH . {files} 2>/dev/null || true"
 
@@ -93,11 +93,24 @@ def _gid_type(dump: Dump, rdma_device: str) -> Literal["v1", "v2"] | None:
     return "v2" if "RoCE v2" in types else "v1"
 
 
+def interface_mtu(port: TargetPort, outputs: Outputs) -> int | None:
+    """The MTU of the port, or of the bond that it is a member of where that is smaller.
+
+    None where ``ip link`` does not show it; ReadError where its output makes no sense.
+    """
+    command = f"ip -j link show dev {port.name}"
+    own = link_mtu(command, outputs[command], port.name) if command in outputs else None
+    dump = parse_dump(outputs.get(link_command(port), ""))
+    net = f"/sys/class/net/{port.name}"
+    bond = dump.number(f"{net}/master/mtu") if _bond(dump, net) else None
+    return own if own is None or bond is None else min(own, bond)
+
+
 def _bond(dump: Dump, net: str) -> str:
-    for line in dump.files.get(f"{net}/master/uevent", ()):
-        if line.startswith("INTERFACE="):
-            return line.removeprefix("INTERFACE=")
-    return ""
+    """The bond above an interface; a bridge or a VRF there is none (``DEVTYPE``)."""
+    lines = dump.files.get(f"{net}/master/uevent", ())
+    told = dict(line.split("=", 1) for line in lines if "=" in line)
+    return told.get("INTERFACE", "") if told.get("DEVTYPE", "bond") == "bond" else ""
 
 
 def _mac(text: str | None) -> str | None:

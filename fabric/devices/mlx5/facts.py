@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from fabric.devices.base import Outputs, TargetPort
 from fabric.devices.linux.common import rdma_cm_file, rdma_cm_folder
 from fabric.devices.linux.dump import MISSING, Dump, parse_dump
-from fabric.devices.linux.tools import driver_info, link_mtu, link_pause
+from fabric.devices.linux.portfacts import interface_mtu
+from fabric.devices.linux.tools import driver_info, link_pause
 from fabric.devices.mlx5 import firmware, kernel_dcb, paths
 from fabric.devices.mlx5.qos_text import QosText, parse_qos
 from fabric.qos import PRIORITY_COUNT
@@ -82,7 +83,7 @@ def commands(port: TargetPort) -> tuple[str, ...]:
 
 def facts_of(port: TargetPort, outputs: Outputs) -> Facts:
     """Read every output. Raises ReadError where one makes no sense."""
-    link, info, pause, qos, sysfs, rdma, debugfs = commands(port)
+    _, info, pause, qos, sysfs, rdma, debugfs = commands(port)
     sysfs_dump = parse_dump(outputs.get(sysfs, ""))
     rdma_dump = parse_dump(outputs.get(rdma, ""))
     debugfs_dump = parse_dump(outputs.get(debugfs, ""))
@@ -96,7 +97,7 @@ def facts_of(port: TargetPort, outputs: Outputs) -> Facts:
     return Facts(
         interface=port.name,
         rdma_device=port.rdma_device,
-        mtu=link_mtu(link, outputs[link], port.name) if link in outputs else None,
+        mtu=interface_mtu(port, outputs),
         pause=link_pause(outputs.get(pause, "")),
         driver=driver,
         qos=read,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from fabric.devices.linux.common import dscp_text, pause_command, rdma_cm_command
+from fabric.devices.linux.common import bond_mtu_command, dscp_text, pause_command, rdma_cm_command
 from fabric.devices.mlx5 import paths
 from fabric.devices.mlx5.facts import TCLASS_UNSET, Facts
 from fabric.devices.mlx5.qos_text import Tsa
@@ -277,7 +277,8 @@ def items(
         yield _pause_item(name, values.pause)
     if values.mtu is not None:
         command = Run(("ip", "link", "set", "dev", name, "mtu", str(values.mtu)))
-        yield Item("mtu", str(values.mtu), (command,))
+        bond = Raw(bond_mtu_command(name, values.mtu))
+        yield Item("mtu", str(values.mtu), (command, bond))
     if values.buffers is not None:
         yield Item(
             "receive buffers", values.buffers.text(lossless), (_set_buffers(name, values.buffers),)

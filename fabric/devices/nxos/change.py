@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fabric.devices.base import Change
+from fabric.devices.channels import Lacking, without_members
 from fabric.devices.delta import Dialect, commands, diff, with_places
+from fabric.devices.nxos.channels import member
 from fabric.devices.nxos.owned import adopt, owned
 from fabric.devices.nxos.render import SHUTDOWN_MULTIPLIER
 from fabric.devices.sections import Section, find
@@ -85,7 +87,8 @@ _DIALECT = Dialect(
 def change(device: str, running: Sequence[Section], intended: Sequence[Section]) -> Change:
     """Commands, their undoing, and a diff of the lines that are ours.
 
-    Raises DeviceError where the device has no such port.
+    Raises DeviceError where the device has no such port, or a member of a port channel
+    is not as intended.
     """
     for section in intended:
         if section.text.startswith("interface ") and find(running, section.text) is None:
@@ -96,6 +99,7 @@ def change(device: str, running: Sequence[Section], intended: Sequence[Section])
                 f"its running configuration shows no {name}",
                 advice="Correct the cable in fabric.yaml, or break the port out on the switch.",
             )
+    intended = without_members(device, running, intended, _lacking(running), "port-channel")
     before = owned(running, intended)
     after = adopt(running, intended)
     places = [s.text for s in (*before, *after) if s.text.startswith(_PLACES)]
@@ -105,3 +109,12 @@ def change(device: str, running: Sequence[Section], intended: Sequence[Section])
         commands=tuple(commands(before, after, _DIALECT, undo=False)),
         rollback=tuple(commands(after, before, _DIALECT, undo=True)),
     )
+
+
+def _lacking(running: Sequence[Section]) -> Lacking:
+    def lines(now: Section, intended: Section) -> list[Section]:
+        held = member(now, running)
+        ours = [line for section in owned([held], [intended]) for line in section.children]
+        return [line for line in adopt([held], [intended])[0].children if line not in ours]
+
+    return lines

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from fabric.devices.base import Outputs, ReadError, Target
+from fabric.devices.nxos.channels import member
 from fabric.devices.nxos.names import is_physical
 from fabric.devices.nxos.normalise import POLL_MS
 from fabric.devices.nxos.policies import NetworkQos, Policies
@@ -56,7 +57,7 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
     version = _version(outputs, unread)
     device = _Device(sections, live, unread)
     ports = tuple(
-        device.port(section)
+        device.port(member(section, sections))
         for section in sections
         if section.text.startswith("interface ")
         and is_physical(section.text.removeprefix("interface "))

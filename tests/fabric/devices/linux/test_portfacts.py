@@ -1,10 +1,15 @@
 """What a host's port is seen to be: link, FEC, GIDs, bond, virtual function."""
 
+import subprocess
+from functools import partial
+
 import pytest
 
+from fabric.devices.linux.common import bond_mtu_command
 from fabric.devices.linux.portfacts import (
     fec_command,
     gid_command,
+    interface_mtu,
     link_command,
     rdma_mtu_bytes,
     read_facts,
@@ -84,3 +89,43 @@ def test_ip_link_tells_whether_somebody_has_shut_the_port(flags, up):
 def test_what_ip_link_does_not_show_is_not_called_shut(said):
     shown = {**SHOWN, "ip -j link show dev ens1f0": said}
     assert read_facts(PORT, shown, 9000).admin_up is None
+
+
+def bonded(mtu, kind="bond"):
+    lines = f"{NET}/master/uevent:DEVTYPE={kind}\n{NET}/master/uevent:INTERFACE=top0\n"
+    link = '[{"ifname":"ens1f0","flags":["UP"],"mtu":9000}]'
+    return {
+        **SHOWN,
+        link_command(PORT): LINK_FACTS + lines + f"{NET}/master/mtu:{mtu}\n",
+        "ip -j link show dev ens1f0": link,
+    }
+
+
+def test_a_bond_with_a_smaller_mtu_is_the_mtu_of_its_members():
+    assert interface_mtu(PORT, bonded(1500)) == 1500
+    assert interface_mtu(PORT, bonded(9000)) == 9000
+    assert read_facts(PORT, bonded(1500), 1500).bond == "top0"
+
+
+@pytest.mark.parametrize("kind", ["bridge", "vrf"])
+def test_a_bridge_or_vrf_above_a_port_is_no_bond(kind):
+    assert read_facts(PORT, bonded(1500, kind), 9000).bond == ""
+    assert interface_mtu(PORT, bonded(1500, kind)) == 9000
+
+
+def test_the_mtu_is_set_on_the_bond_too_and_only_where_there_is_one(tmp_path):
+    command = bond_mtu_command("ens1f0", 9000).replace("/sys/class/net", str(tmp_path))
+    (tmp_path / "ens1f0").mkdir()
+    (tmp_path / "bond0").mkdir()
+    log = tmp_path / "log"
+    (tmp_path / "ip").write_text(f'#!/bin/sh\necho "$@" >> {log}\n')
+    (tmp_path / "ip").chmod(0o755)
+    run = partial(
+        subprocess.run, ["sh", "-c", command], check=True, env={"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    )
+    run()
+    assert not log.exists()
+    (tmp_path / "ens1f0/bonding_slave").mkdir()
+    (tmp_path / "ens1f0/master").symlink_to("../bond0")
+    run()
+    assert log.read_text() == "link set dev bond0 mtu 9000\n"

@@ -264,3 +264,14 @@ def test_a_release_without_these_parameters_is_read_and_planned_all_the_same(goo
     dcqcn = MODULE.read(TARGET, old).ports[0].nic.dcqcn
     assert (dcqcn.max_rate_mbps, dcqcn.gd_log2, dcqcn.clamp_target_after_time) == (0, 11, 1)
     assert not any("rpg_" in command for command in change(old, intended).commands)
+
+
+def test_a_member_of_a_bond_with_a_small_mtu_is_planned_with_its_bond(good, intended):
+    net = "/sys/class/net/ens1f0"
+    bond = f"{net}/master/uevent:DEVTYPE=bond\n{net}/master/uevent:INTERFACE=bond0\n"
+    bond += f"{net}/master/mtu:1500\n"
+    held = {**good, FACTS[0]: samples.LINK_FACTS + bond}
+    assert MODULE.read(TARGET, held).ports[0].mtu_bytes == 1500
+    commands = change(held, intended).commands
+    assert "ip link set dev ens1f0 mtu 9000" in commands
+    assert any("bonding_slave" in command and command.endswith("mtu 9000") for command in commands)

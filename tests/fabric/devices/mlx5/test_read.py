@@ -45,7 +45,7 @@ def test_eleven_commands_a_port_and_four_a_host_show_everything():
         ),
     )
     assert len(MODULE.read_commands(two)) == 3 + 1 + 2 * (8 + 3)
-    assert not any("\n" in command or len(command) > 220 for command in MODULE.read_commands(two))
+    assert not any("\n" in command or len(command) > 240 for command in MODULE.read_commands(two))
 
 
 def test_a_provisioned_host_reads_back_as_what_was_intended(intended):
