@@ -116,7 +116,7 @@ def test_an_interrupted_benchmark_leaves_no_process(monkeypatch):
 
 @pytest.mark.slow
 def test_ways_of_training_take_turns_in_one_run(tmp_path):
-    lines = []
+    lines, steps = [], []
     rows = bench_train(
         ["greennet"],
         [2],
@@ -127,7 +127,10 @@ def test_ways_of_training_take_turns_in_one_run(tmp_path):
         batch_size=4,
         image_size=8,
         on_line=lines.append,
+        on_step=lambda words, done, total: steps.append(words),
     )
+    assert steps[0] == "greennet, 2 ranks: starting single"
+    assert steps[-1] == "greennet, 2 ranks: round 2 of 2"
     assert [row.sync for row in rows] == ["single", "ring", "ps", "tf-ring"]
     assert [row.transport for row in rows] == ["none", "shm", "shm", "grpc"]
     assert all(row.images_per_s > 0 and row.cpu_ms >= 0 for row in rows)

@@ -35,12 +35,13 @@ from trainer.spec import MODELS, SYNCS
 from trainer.supervise import run_ranks, threads_for
 
 PEERS = ("tf-ring", "tf-ps")
-# Sizes at which a step lasts about a second on one core.
+# Sizes at which a step of the large models lasts one to two seconds on one core, and at which
+# all ways of training the largest, on two ranks, live at once in 18 GB of memory.
 SIZES: dict[str, tuple[int, int]] = {
     "greennet": (32, 64),
     "alexnet": (96, 32),
     "inception_v3": (96, 32),
-    "resnet50": (64, 32),
+    "resnet50": (64, 16),
     "resnet152": (64, 16),
     "vgg16": (48, 32),
 }
@@ -125,12 +126,15 @@ def bench_train(
     rows: list[BenchRow] = []
     pairs = [(model, count) for model in models for count in ranks]
     for number, (model, count) in enumerate(pairs):
-        if on_step:
-            on_step(f"{model}, {count} ranks", number, len(pairs))
+
+        def tell(doing: str, model: str = model, count: int = count, number: int = number) -> None:
+            if on_step:
+                on_step(f"{model}, {count} ranks: {doing}", number, len(pairs))
+
         side, batch = SIZES[model]
         setup = _Setup(model, count, image_size or side, batch_size or batch, transport)
         names = ["single", *syncs, *(against if count > 1 else ())]
-        rows += _measure(setup, names, rounds, steps, on_line or (lambda _line: None))
+        rows += _measure(setup, names, rounds, steps, on_line or (lambda _line: None), tell)
     return rows
 
 
@@ -163,6 +167,7 @@ def _measure(
     rounds: int,
     steps: int,
     say: Callable[[str], None],
+    tell: Callable[[str], None],
 ) -> list[BenchRow]:
     ways: dict[str, _Way] = {}
     transports: dict[str, str] = {}
@@ -171,6 +176,7 @@ def _measure(
         for name in names:
             way = _Way(name, 1 if name == "tf-ps" else setup.ranks)
             ways[name] = way
+            tell(f"starting {name}")
             try:
                 if name in PEERS:
                     _find_room(setup, way, ways["single"])
@@ -184,6 +190,7 @@ def _measure(
                 way.failure = str(error)
         running = [way for way in ways.values() if not way.failure]
         for turn in range(rounds):
+            tell(f"round {turn + 1} of {rounds}")
             for way in running[turn % len(running) :] + running[: turn % len(running)]:
                 if not way.failure:
                     _take_turn(setup, way, steps)
