@@ -75,9 +75,9 @@ def switch_site(
             switches[name] = servers.call(build())
             port = servers.add(name, switches[name].serve)
             text = text.replace(
-                f"  {name}: {{kind: switch,",
-                f"  {name}: {{kind: switch, mgmt: {{address: 127.0.0.1, port: {port}, "
-                "user: admin},",
+                f"  {name}:\n    kind: switch\n",
+                f"  {name}:\n    kind: switch\n"
+                f"    mgmt: {{address: 127.0.0.1, port: {port}, user: admin}}\n",
             )
         for name in site.topology.hosts if hosts else ():
             port = servers.add(name, shell)

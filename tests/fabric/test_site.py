@@ -154,7 +154,11 @@ def test_unknown_products_are_refused_with_the_known_ones():
 def test_management_holds_names_and_no_commands(tmp_path, management):
     path = write_site(tmp_path, ClosShape(2, 2, 1), environment="site")
     text = path.read_text()
-    path.write_text(text.replace("buffer: 40MB}", f"buffer: 40MB, mgmt: {management}}}", 1))
+    path.write_text(
+        text.replace(
+            "# mgmt: {address: 192.0.2.1, port: 22, user: admin}", f"mgmt: {management}", 1
+        )
+    )
     with pytest.raises(InputError) as caught:
         load_site(path)
     assert caught.value.line

@@ -62,7 +62,8 @@ def shell_site(folder: Path, monkeypatch, switch_os: str, switch_class: Any) -> 
             switches[name] = servers.call(build())
             port = servers.add(name, switches[name].serve)
             mgmt = f"mgmt: {{address: 127.0.0.1, port: {port}, user: {switches[name].user}}}"
-            text = text.replace(f"  {name}: {{kind: switch,", f"  {name}: {{kind: switch, {mgmt},")
+            kind = f"  {name}:\n    kind: switch\n"
+            text = text.replace(kind, f"{kind}    {mgmt}\n")
         path.write_text(text)
         monkeypatch.setenv("PAISOAR_KNOWN_HOSTS", str(servers.known_hosts))
         monkeypatch.setenv("PAISOAR_SWITCH_KEY", str(servers.key_file))
