@@ -146,3 +146,14 @@ def test_without_json_a_wrong_command_line_says_nothing_on_stdout(capsys):
     said = capsys.readouterr()
     assert said.out == ""
     assert "paisoar check --help" in said.err
+
+
+@pytest.mark.slow
+def test_a_demo_that_nobody_reads_takes_its_twin_down(tmp_path):
+    options = "--hosts 2 --leaves 1 --spines 0 --folder walked"
+    done = shell(f"paisoar demo {options} | head -4", tmp_path)
+    assert done.returncode == 141
+    assert done.stderr == ""
+    assert not (tmp_path / "walked").exists()
+    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    assert str(tmp_path) not in running.stdout
