@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fabric.counters import CounterSnapshot
-from validation.traffic import StepMeasure
+from validation.traffic import StepMeasure, pair_name
 
 
 def traffic_files(steps: Sequence[StepMeasure]) -> dict[str, bytes]:
@@ -70,12 +70,31 @@ def outline_file(steps: Sequence[StepMeasure], unread: Mapping[str, str]) -> byt
                 "sample_us": step.sample_us,
                 "notes": list(step.notes),
                 "not_run": step.not_run,
+                "lost": {pair_name(*pair): reason for pair, reason in step.lost.items()},
             }
             for step in steps
         ],
         "unread": dict(sorted(unread.items())),
     }
     return json.dumps(facts, sort_keys=True, indent=1).encode()
+
+
+def transcript_file(steps: Sequence[StepMeasure]) -> bytes:
+    """What programs on real hosts were asked and said, as JSON; samples are in ``latency``."""
+    said = [
+        {
+            "step": step.step,
+            "pair": pair_name(*transcript.pair),
+            "host": transcript.host,
+            "command": transcript.command,
+            "exit_status": transcript.exit_status,
+            "stdout": transcript.stdout.splitlines(),
+            "stderr": transcript.stderr.splitlines(),
+        }
+        for step in steps
+        for transcript in step.transcripts
+    ]
+    return json.dumps(said, indent=1).encode()
 
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())

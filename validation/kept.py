@@ -30,7 +30,7 @@ from validation.observation import Observation
 from validation.result import SuiteResult, ValidationRun
 from validation.states import sha256, states_from_bytes
 from validation.store import file_name
-from validation.traffic import FlowMeasure, StepMeasure, TrafficPlan
+from validation.traffic import FlowMeasure, StepMeasure, TrafficPlan, pair_of
 
 ADVICE = "The evidence of this run cannot be used any more: run `paisoar validate` again."
 _NOTHING: NDArray[np.float64] = np.empty(0)
@@ -47,6 +47,8 @@ class _Step(_Strict):
     sample_us: float
     notes: tuple[str, ...]
     not_run: str
+    # Runs of earlier releases have none.
+    lost: dict[str, str] = {}
 
 
 class _Outline(_Strict):
@@ -93,6 +95,7 @@ def _steps(outline: _Outline, flows: Mapping[str, list[FlowMeasure]]) -> Iterato
             sample_us=step.sample_us,
             notes=step.notes,
             not_run=step.not_run,
+            lost={pair_of(name): reason for name, reason in step.lost.items()},
         )
 
 

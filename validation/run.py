@@ -19,16 +19,16 @@ from typing import Literal
 from securesystemslib.signer import Signer
 
 from fabric.counters import CounterSnapshot
-from fabric.errors import PaisoarError
+from fabric.errors import DevicesError, PaisoarError
 from fabric.qos import DeviceQos
 from fabric.site import Site
 from validation.criteria import Check
-from validation.evidence import counter_file, outline_file, traffic_files
+from validation.evidence import counter_file, outline_file, traffic_files, transcript_file
 from validation.fingerprint import explain, fingerprint
 from validation.judging import INTERRUPTED, judged
 from validation.keys import signer
 from validation.observation import Observation
-from validation.probes import probe_for, require_probe
+from validation.probes import probe_for
 from validation.readers import Readers, live_readers
 from validation.result import SuiteResult, ValidationRun
 from validation.sealed import write_seal
@@ -73,12 +73,10 @@ def run_suites(
     does not end the run, but leaves it ``partial``. So does Ctrl-C, which raises
     KeyboardInterrupt on.
 
-    Raises InputError for an unknown suite, an environment without a probe or an
-    unusable signing key, ToolError where results cannot be kept.
+    Raises InputError for an unknown suite or an unusable signing key, ToolError where
+    results cannot be kept, DevicesError where no host can measure.
     """
     suites = select(names)
-    if probe is None:
-        require_probe(site)
     sealing = signer(site)
     with Store(site) as store:
         work = _Work(
@@ -148,7 +146,7 @@ class _Work:
             for suite in suites:
                 counters, unread = self._suite(suite, counters, unread)
             self._end()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, DevicesError):
             self._interrupted(suites)
             raise
         return self.run
@@ -174,7 +172,12 @@ class _Work:
         probe = self.make_probe(self.site, self.states)
         probe.prepare()
         self.probe = probe
-        self.run = replace(self.run, probe=probe.name, evidence_class=probe.evidence_class)
+        self.run = replace(
+            self.run,
+            probe=probe.name,
+            evidence_class=probe.evidence_class,
+            versions={**self.run.versions, **probe.versions},
+        )
         self.store.save(self.run)
 
     def _counters(self) -> tuple[dict[str, CounterSnapshot], dict[str, str]]:
@@ -219,6 +222,8 @@ class _Work:
 
         try:
             self._steps(plan, measures)
+            if self.probe is not None:
+                time.sleep(self.probe.settle_s)
             after, lost = self._counters()
         except KeyboardInterrupt:
             finish({}, {}, False)
@@ -253,6 +258,8 @@ class _Work:
     ) -> SuiteResult:
         files = {kind: data for kind, data in traffic_files(measures).items() if measures}
         files["outline"] = outline_file(measures, unread)
+        if any(measure.transcripts for measure in measures):
+            files["transcripts"] = transcript_file(measures)
         if done:
             files["counters"] = counter_file(before, after)
         hashes = {

@@ -118,9 +118,25 @@ class QueueMeasure:
     series_bytes: NDArray[np.float64]
 
 
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """What one program of a pair was asked and said; ``exit_status`` is empty where it hung."""
+
+    pair: Pair
+    host: str
+    command: tuple[str, ...]
+    exit_status: str
+    stdout: str
+    stderr: str
+
+
 @dataclass(frozen=True)
 class StepMeasure:
-    """What one step saw; ``not_run`` holds the reason where it did not happen."""
+    """What one step saw; ``not_run`` holds the reason where it did not happen.
+
+    ``lost`` holds the reason for each pair that brought no result although the step ran,
+    ``transcripts`` what programs on real hosts said.
+    """
 
     step: str
     flows: tuple[FlowMeasure, ...] = ()
@@ -129,6 +145,8 @@ class StepMeasure:
     sample_us: float = 10.0
     notes: tuple[str, ...] = field(default=())
     not_run: str = ""
+    lost: Mapping[Pair, str] = field(default_factory=dict)
+    transcripts: tuple[Transcript, ...] = ()
 
     @cached_property
     def by_pair(self) -> dict[Pair, FlowMeasure]:
@@ -146,6 +164,14 @@ class Probe(Protocol):
     @property
     def evidence_class(self) -> EvidenceClass:
         """What this probe's results may be called."""
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """What it measures with, kept with the results; known once prepared."""
+
+    @property
+    def settle_s(self) -> float:
+        """Seconds after which every device's counters show traffic that has ended."""
 
     def prepare(self) -> None:
         """Whatever takes time before the first step. Raises AccessError as :meth:`run` does."""
@@ -168,6 +194,14 @@ def application_tos(site: Site, port: PortRef) -> int | None:
 def pair_name(source: PortRef, target: PortRef) -> str:
     """How a pair is written in checks and tables."""
     return f"{source} -> {target}"
+
+
+def pair_of(name: str) -> Pair:
+    """The inverse of :func:`pair_name`. ValueError where it is no pair's name."""
+    source, arrow, target = name.partition(" -> ")
+    if not arrow:
+        raise ValueError(f"{name!r} is not a pair of ports")
+    return PortRef.parse(source), PortRef.parse(target)
 
 
 def host_rails(site: Site) -> tuple[tuple[PortRef, ...], ...]:

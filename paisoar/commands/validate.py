@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,6 +16,7 @@ from fabric.site import Site, load_site
 from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, run
 
 if TYPE_CHECKING:
+    from validation.probes.perftest import Options
     from validation.result import ValidationRun
     from validation.traffic import TrafficPlan
 
@@ -29,33 +32,69 @@ def validate(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be run; touch nothing.")
     ] = False,
+    latency_verb: Annotated[
+        str | None, typer.Option(help="Real hosts: send, write or read; send if not given.")
+    ] = None,
+    bandwidth_verb: Annotated[
+        str | None, typer.Option(help="Real hosts: write or send; write if not given.")
+    ] = None,
+    rdma_cm: Annotated[
+        bool, typer.Option("--rdma-cm", help="Real hosts: connect queue pairs by rdma_cm.")
+    ] = False,
+    seconds: Annotated[
+        int | None, typer.Option(help="Real hosts: how long a stream runs; 8 if not given.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run traffic suites; judge them by results and by every device's counters.
 
+    A twin's traffic is simulated; real hosts send it with perftest, over SSH.
+
     Exit 0 where everything passed, 1 where anything failed or was not run, 3 where
     a device or the probe did not answer at some time: such a run is incomplete.
     """
+    chosen = {
+        "latency": latency_verb,
+        "bandwidth": bandwidth_verb,
+        "rdma_cm": rdma_cm or None,
+        "seconds": seconds,
+    }
     if dry_run:
-        run(as_json, lambda ui: _planned(ui, file, suites))
+        run(as_json, lambda ui: _planned(ui, file, suites, chosen))
     else:
-        run(as_json, lambda ui: _validate(ui, file, suites))
+        run(as_json, lambda ui: _validate(ui, file, suites, chosen))
 
 
-def _planned(ui: Ui, file: Path, suites: list[str] | None) -> Answer:
+def _options(chosen: Mapping[str, Any] | None) -> Options | None:
+    """What was asked of perftest; None where nothing was."""
+    from validation.probes.perftest import Options
+
+    given = {name: value for name, value in (chosen or {}).items() if value is not None}
+    return Options(**given) if given else None
+
+
+def _planned(
+    ui: Ui, file: Path, suites: list[str] | None, chosen: Mapping[str, Any] | None = None
+) -> Answer:
+    from validation.probes import check_options, commands_for, traffic_us
     from validation.run import plans
 
     site = load_site(file)
     ui.say("planning")
     planned = plans(site, suites)
+    options = _options(chosen)
+    check_options(site, options)
+    commands = {plan.suite: commands_for(site, plan, options) for plan in planned}
+    lasts_us = {plan.suite: traffic_us(site, plan, options) for plan in planned}
     document = {
         "suites": [
             {
                 "suite": plan.suite,
                 "steps": len(plan.steps),
                 "flows": _flows(plan),
-                "traffic_us": plan.traffic_us,
+                "traffic_us": lasts_us[plan.suite],
                 "expected": dict(plan.expected),
+                "commands": commands[plan.suite],
             }
             for plan in planned
         ]
@@ -68,10 +107,14 @@ def _planned(ui: Ui, file: Path, suites: list[str] | None) -> Answer:
                 plan.suite,
                 str(len(plan.steps)),
                 str(_flows(plan)),
-                f"{plan.traffic_us / 1000:.1f}",
+                f"{lasts_us[plan.suite] / 1000:.1f}",
                 ", ".join(f"{count} {what}" for what, count in plan.expected.items()),
             )
         out.print(table)
+        for suite, lines in commands.items():
+            for line in lines:
+                text = f"{suite} {line['step']}: {line['host']}: {line['command']}"
+                out.print(text, markup=False, soft_wrap=True)
 
     return Answer(document, show)
 
@@ -80,9 +123,11 @@ def _flows(plan: TrafficPlan) -> int:
     return sum(len(stream.pairs) for step in plan.steps for stream in step.streams)
 
 
-def _validate(ui: Ui, file: Path, suites: list[str] | None) -> Answer:
+def _validate(
+    ui: Ui, file: Path, suites: list[str] | None, chosen: Mapping[str, Any] | None = None
+) -> Answer:
     site = load_site(file)
-    done = execute(ui, site, suites)
+    done = execute(ui, site, suites, _options(chosen))
     return Answer(
         done.to_json(),
         lambda out: show_run(out, done),
@@ -91,17 +136,21 @@ def _validate(ui: Ui, file: Path, suites: list[str] | None) -> Answer:
     )
 
 
-def execute(ui: Ui, site: Site, suites: list[str] | None = None) -> ValidationRun:
+def execute(
+    ui: Ui, site: Site, suites: list[str] | None = None, options: Options | None = None
+) -> ValidationRun:
     """Run these suites with progress."""
+    from validation.probes import check_options, probe_for
     from validation.run import Progress, run_suites
 
+    check_options(site, options)
     check_twin_is_up(site)
     with ui.steps("validating") as step:
 
         def tell(progress: Progress) -> None:
             step(f"{progress.suite} {progress.text}".strip(), progress.done, progress.total)
 
-        return run_suites(site, suites, tell)
+        return run_suites(site, suites, tell, probe=partial(probe_for, options=options))
 
 
 def _exit(done: ValidationRun) -> int:

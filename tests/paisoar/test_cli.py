@@ -76,8 +76,9 @@ def test_what_was_never_done_is_said_and_not_invented(tmp_path):
 
 def test_real_sites_get_no_simulated_evidence(tmp_path):
     path = write_site(tmp_path, environment="site")
-    said = document("validate", "-f", path, code=2)
-    assert "probe" in said["error"]["message"]
+    said = document("validate", "preflight", "-f", path, code=3)
+    assert (said["simulated"], said["status"], said["probe"]) == (False, "partial", "")
+    assert {check["verdict"] for check in said["suites"][0]["checks"]} <= {"FAIL", "NOT_RUN"}
     assert "environment" in document("twin", "up", "-f", path, code=2)["error"]["message"]
 
 
@@ -86,7 +87,30 @@ def test_a_dry_run_names_suites_and_coverage_and_touches_nothing(tmp_path):
     suites = document("validate", "-f", path, "--dry-run", code=0)["suites"]
     assert [suite["suite"] for suite in suites] == ["preflight", "latency", "bandwidth", "incast"]
     assert all(suite["expected"] for suite in suites)
+    assert not any(suite["commands"] for suite in suites)
     assert not (tmp_path / ".paisoar").exists()
+
+
+def test_a_dry_run_on_real_hosts_prints_every_command(tmp_path):
+    path = write_site(tmp_path, environment="site")
+    suites = document("validate", "-f", path, "--dry-run", "--seconds", "12", code=0)["suites"]
+    preflight, latency, bandwidth, incast = (suite["commands"] for suite in suites)
+    # Four hosts: six pairs, both ways where suites say so, two ends each.
+    assert [len(preflight), len(latency), len(bandwidth)] == [24, 12, 24]
+    last = incast[-1]
+    assert (last["step"], last["host"]) == ("all-to-host4", "host3")
+    assert last["command"] == (
+        "ib_write_bw -d mlx5_0 -i 1 -x GID_INDEX -F -p 18517 -m 4096 -s 65536 -q 2 "
+        "--report_gbits -D 12 -f 3 10.0.0.4"
+    )
+    assert suites[3]["traffic_us"] == 5 * 12e6
+    assert not (tmp_path / ".paisoar").exists()
+    refused = document("validate", "-f", path, "--dry-run", "--seconds", "1", code=2)
+    assert "4 to 600" in refused["error"]["message"]
+    twin = write_site(tmp_path)
+    for more in ((), ("--dry-run",)):
+        refused = document("validate", "-f", twin, "--rdma-cm", *more, code=2)
+        assert "simulated" in refused["error"]["message"]
 
 
 def test_a_crash_is_not_taken_for_a_judgement(capsys):

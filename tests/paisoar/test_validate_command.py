@@ -15,7 +15,7 @@ def fabric(tmp_path, monkeypatch):
     made = FakeFabric(make_site(tmp_path))
     real = runs.run_suites
 
-    def over_it(site, suites, tell):
+    def over_it(site, suites, tell, **_):
         return real(site, suites, tell, readers=made.readers(), probe=made.probe)
 
     monkeypatch.setattr(runs, "run_suites", over_it)

@@ -12,7 +12,8 @@ from tests.validation.fake import FakeFabric
 from validation import frames
 from validation.certify import certify
 from validation.evidence import counter_file
-from validation.probes import probe_for
+from validation.probes import check_options, probe_for
+from validation.probes.perftest import Options, PerftestProbe
 from validation.probes.sim import SimProbe
 from validation.run import run_suites
 from validation.sealed import seal_path
@@ -226,12 +227,13 @@ def test_progress_is_told_step_by_step(fabric):
     assert told[-2].verdict == "PASS"
 
 
-def test_nothing_stands_in_for_a_probe_that_is_not_there(tmp_path):
-    site = make_site(tmp_path, environment="site")
-    with pytest.raises(InputError, match=r"no probe can carry .*sim \(environment: twin"):
-        run_suites(site)
-    with pytest.raises(InputError):
-        probe_for(site, {})
+def test_real_hosts_have_real_traffic_and_a_twin_simulated(tmp_path, site):
+    for environment in ("site", "lab"):
+        real = make_site(tmp_path, environment=environment)
+        assert isinstance(probe_for(real, {}), PerftestProbe)
+    assert isinstance(probe_for(site, {}), SimProbe)
+    with pytest.raises(InputError, match="a twin's traffic is simulated"):
+        check_options(site, Options())
     assert not site.state_dir.exists()
 
 

@@ -7,27 +7,40 @@ from collections.abc import Mapping
 from fabric.errors import InputError
 from fabric.qos import DeviceQos
 from fabric.site import Site
+from validation.probes.perftest import Options, PerftestProbe, planned_commands, planned_us
 from validation.probes.sim import SimProbe
-from validation.traffic import Probe
-
-PROBES = {"twin": "sim"}
+from validation.traffic import Probe, TrafficPlan
 
 
-def require_probe(site: Site) -> None:
-    """InputError where no probe can carry traffic on this site: nothing may stand in for it."""
-    if site.environment in PROBES:
-        return
-    known = ", ".join(f"{probe} (environment: {name})" for name, probe in PROBES.items())
-    raise InputError(
-        f"no probe can carry traffic in the environment {site.environment!r}",
-        file=site.path,
-        key="environment",
-        advice=f"There are: {known}. perftest on real hosts comes with a later release; "
-        "simulated traffic is never used in its place.",
-    )
+def probe_for(site: Site, states: Mapping[str, DeviceQos], options: Options | None = None) -> Probe:
+    """The probe of this site's environment; nothing simulated stands in for real hosts."""
+    if site.environment == "twin":
+        return SimProbe(site, states)
+    return PerftestProbe(site, options)
 
 
-def probe_for(site: Site, states: Mapping[str, DeviceQos]) -> Probe:
-    """The probe of this site's environment. Raises InputError where there is none."""
-    require_probe(site)
-    return SimProbe(site, states)
+def commands_for(
+    site: Site, plan: TrafficPlan, options: Options | None = None
+) -> list[dict[str, str]]:
+    """Every command that a suite runs on real hosts; none on a twin. Asks nobody."""
+    if site.environment == "twin":
+        return []
+    return planned_commands(site, plan, options or Options())
+
+
+def traffic_us(site: Site, plan: TrafficPlan, options: Options | None = None) -> float:
+    """For how long a suite's traffic flows in this environment."""
+    if site.environment == "twin":
+        return plan.traffic_us
+    return planned_us(plan, options or Options())
+
+
+def check_options(site: Site, options: Options | None) -> None:
+    """InputError where something of perftest is chosen and the traffic is simulated."""
+    if options is not None and site.environment == "twin":
+        raise InputError(
+            "a twin's traffic is simulated: nothing of perftest can be chosen",
+            file=site.path,
+            key="environment",
+            advice="Leave out --latency-verb, --bandwidth-verb, --rdma-cm and --seconds.",
+        )

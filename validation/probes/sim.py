@@ -7,6 +7,7 @@ them over SSH as it would from real ones.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,8 @@ class SimProbe:
 
     name = "sim"
     evidence_class: EvidenceClass = "simulated"
+    versions: Mapping[str, str] = MappingProxyType({})
+    settle_s = 0.0
 
     def __init__(
         self, site: Site, states: Mapping[str, DeviceQos], carry: Carry | None = None

@@ -55,7 +55,8 @@ def judge(observation: Observation) -> tuple[Check, ...]:
                 continue
             flow = measure.by_pair.get(pair)
             if flow is None:
-                checks.append(judging.failed("fraction", subject, "no result came back", pair[0]))
+                reason = measure.lost.get(pair, "no result came back")
+                checks.append(judging.failed("fraction", subject, reason, pair[0]))
                 continue
             wire = wire_payload_bps(observation.site, pair)
             fraction = flow.goodput_bps / wire

@@ -115,6 +115,8 @@ def _step_checks(observation: Observation, step: Step) -> list[Check]:
         present = [flow for flow in flows if flow is not None]
         if len(present) < len(pairs):
             reason = f"{len(pairs) - len(present)} of {len(pairs)} senders brought no result"
+            whys = [f"{pair[0]}: {measure.lost[pair]}" for pair in pairs if pair in measure.lost]
+            reason = f"{reason}: {whys[0]}" if whys else reason
             checks.append(judging.failed("fraction", subject, reason, target))
             checks.append(judging.failed("jain", subject, reason, target))
             continue

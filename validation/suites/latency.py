@@ -59,6 +59,8 @@ def judge(observation: Observation) -> tuple[Check, ...]:
             if flow is None or len(flow.latency_us) < MESSAGES:
                 came = 0 if flow is None else len(flow.latency_us)
                 reason = f"{subject}: {came} of {MESSAGES} answers came"
+                if pair in measure.lost:
+                    reason = f"{subject}: {measure.lost[pair]}"
                 why, at = causes.link_down(observation, *pair) or ("", pair[0])
                 checks.append(
                     judging.failed("p99", subject, f"{reason}: {why}" if why else reason, at)

@@ -1,7 +1,7 @@
 """Preflight: everything answers, every pair reaches the other, in the right class.
 
-Every pair of a rail sends a few full-sized RDMA packets both ways, in circle
-scheduled rounds. That is enough to tell a wrong map, MTU or cable from a right
+Every pair of a rail sends a few messages of full-sized RDMA packets both ways, in
+circle scheduled rounds. That is enough to tell a wrong map, MTU or cable from a right
 one, and short enough to run before everything else.
 """
 
@@ -17,17 +17,19 @@ from validation.suites.pairs import both_ways, pair_rounds, rail_pairs
 from validation.traffic import Step, Stream, TrafficPlan, pair_name
 
 NAME = "preflight"
-PACKETS = 16
+# perftest sends five messages at least.
+MESSAGES = 5
+PACKETS = 4
 DURATION_US = 100.0
 
 
 def plan(site: Site) -> TrafficPlan:
-    """One step a round; each pair sends ``PACKETS`` full packets in each direction."""
+    """One step a round; each pair sends messages of full packets in each direction."""
     size = PACKETS * site.intent.mtu.roce
     steps = tuple(
         Step(
             id=f"round{number}",
-            streams=(Stream(both_ways(pairs), message_bytes=size, messages=1),),
+            streams=(Stream(both_ways(pairs), message_bytes=size, messages=MESSAGES),),
             duration_us=DURATION_US,
         )
         for number, pairs in enumerate(pair_rounds(site), start=1)
@@ -114,6 +116,7 @@ def _mtu(observation: Observation) -> list[Check]:
 
 def _reach(observation: Observation) -> list[Check]:
     judging = Judge(observation, "flows")
+    sent = f"{MESSAGES * PACKETS} packets of {observation.site.intent.mtu.roce} bytes"
     checks = []
     for step in observation.plan.steps:
         measure = observation.measured.get(step.id)
@@ -124,16 +127,18 @@ def _reach(observation: Observation) -> list[Check]:
                 continue
             flow = measure.by_pair.get((source, target))
             completed = flow.completed if flow is not None else 0
-            cause, at = ("", source) if completed else causes.on_path(observation, source, target)
+            cause, at = "", source
+            if completed < MESSAGES:
+                cause, at = causes.on_path(observation, source, target)
+                cause = measure.lost.get((source, target), cause)
             checks.append(
                 judging.at_least(
                     "reach",
                     subject,
                     completed,
-                    1,
+                    MESSAGES,
                     "messages",
-                    reason=f"{PACKETS} packets of {observation.site.intent.mtu.roce} bytes from "
-                    f"{source} do not all reach {target}: {cause}",
+                    reason=f"{sent} from {source} do not all reach {target}: {cause}",
                     at=at,
                 )
             )

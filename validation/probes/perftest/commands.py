@@ -1,0 +1,79 @@
+"""perftest's command lines, both ends of a pair.
+
+Options as in perftest 4.5-0.17 (``--help``) and later releases. Each end gets its
+own marking: a one-sided mark leaves acknowledgements in the wrong class
+(openucx/ucx issue 10325). ``-F`` keeps a sampled CPU frequency from ending a test.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fabric.topology import PortRef
+from validation.probes.perftest.options import Options, Tool
+from validation.traffic import Stream
+
+# perftest refuses fewer (MIN_ITER).
+MIN_ITERATIONS = 5
+# The 99th percentile then rests on fifty samples.
+PINGS = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class PairTest:
+    """One pair of one stream: what runs between a client (its source) and a server."""
+
+    name: str
+    source: PortRef
+    target: PortRef
+    stream: Stream
+    tool: Tool
+    iterations: int | None
+    seconds: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One end of a pair: its verbs device, GID index and the TOS that it sets itself."""
+
+    rdma: str
+    gid_index: str
+    tos: int | None
+
+
+def iterations_of(stream: Stream) -> int | None:
+    """How many messages perftest sends: as many as are planned, or more."""
+    if stream.kind == "ping":
+        return max(PINGS, stream.messages or 0)
+    return None if stream.messages is None else max(MIN_ITERATIONS, stream.messages)
+
+
+def arguments(
+    test: PairTest,
+    end: End,
+    options: Options,
+    *,
+    mtu: int,
+    port: int,
+    peer: str = "",
+    json_file: str = "",
+) -> tuple[str, ...]:
+    """One end's words. A server has no ``peer``; ``json_file`` where a report is to be kept."""
+    words = [test.tool.program, "-d", end.rdma, "-i", "1", "-x", end.gid_index, "-F"]
+    words += ["-p", str(port), "-m", str(mtu), "-s", str(test.stream.message_bytes)]
+    if test.tool.kind == "stream":
+        words += ["-q", str(test.stream.qps), "--report_gbits"]
+    else:
+        words.append("-U")
+    if test.seconds is not None:
+        words += ["-D", str(test.seconds), "-f", str(options.margin_s)]
+    else:
+        words += ["-n", str(test.iterations)]
+    if options.rdma_cm:
+        words.append("-R")
+    if end.tos is not None:
+        # perftest takes -T for rdma_cm's queue pairs only, --tclass for others only.
+        words += ["-T", str(end.tos)] if options.rdma_cm else [f"--tclass={end.tos}"]
+    if json_file:
+        words += ["--out_json", f"--out_json_file={json_file}"]
+    return (*words, peer) if peer else tuple(words)

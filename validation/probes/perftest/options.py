@@ -1,0 +1,91 @@
+"""What perftest is asked to use: which verb, how queue pairs connect, for how long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from fabric.errors import InputError
+
+Kind = Literal["ping", "stream"]
+Verb = Literal["send", "write", "read"]
+
+MIN_SECONDS = 4
+MAX_SECONDS = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One program of perftest.
+
+    ``title`` begins the name that its report carries. ``trips`` of one sample: a
+    read is answered before it counts, so that its time is a whole round trip, where
+    send and write halve it themselves.
+    """
+
+    program: str
+    kind: Kind
+    title: str
+    trips: int = 1
+
+
+LATENCY: dict[Verb, Tool] = {
+    "send": Tool("ib_send_lat", "ping", "Send Latency"),
+    "write": Tool("ib_write_lat", "ping", "RDMA_Write Latency"),
+    "read": Tool("ib_read_lat", "ping", "RDMA_Read Latency", trips=2),
+}
+BANDWIDTH: dict[Verb, Tool] = {
+    "write": Tool("ib_write_bw", "stream", "RDMA_Write BW"),
+    "send": Tool("ib_send_bw", "stream", "Send BW"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to measure. Raises InputError where perftest has no such test.
+
+    ``seconds`` is how long a stream runs that has no number of messages; half of
+    it is measured, so that senders that begin a little apart still overlap.
+    ``rdma_cm`` connects queue pairs through rdma_cm as some applications do.
+    """
+
+    latency: Verb = "send"
+    bandwidth: Verb = "write"
+    rdma_cm: bool = False
+    seconds: int = 8
+    tools: tuple[Tool, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        for name, verb, table in (
+            ("latency", self.latency, LATENCY),
+            ("bandwidth", self.bandwidth, BANDWIDTH),
+        ):
+            if verb not in table:
+                raise InputError(
+                    f"{name} cannot be measured with {verb!r}",
+                    key=f"--{name}-verb",
+                    advice=f"There are: {', '.join(table)}.",
+                )
+        if not MIN_SECONDS <= self.seconds <= MAX_SECONDS:
+            raise InputError(
+                f"{self.seconds} seconds: a stream takes {MIN_SECONDS} to {MAX_SECONDS}",
+                key="--seconds",
+            )
+        tools = LATENCY[self.latency], BANDWIDTH[self.bandwidth]
+        object.__setattr__(self, "tools", tools)
+
+    def tool(self, kind: Kind) -> Tool:
+        """The program that measures a stream of this kind."""
+        return self.tools[0] if kind == "ping" else self.tools[1]
+
+    @property
+    def margin_s(self) -> int:
+        """Seconds at each end of a stream that are not measured."""
+        return self.seconds // 4
+
+    @property
+    def text(self) -> str:
+        """What a result was measured with, in one line."""
+        programs = ", ".join(tool.program for tool in self.tools)
+        way = "rdma_cm" if self.rdma_cm else "sockets"
+        return f"{programs}; connected by {way}; streams of {self.seconds} s"

@@ -1,0 +1,86 @@
+"""Plain TCP beside RDMA: iperf3 where both ends have it, else a few lines of Python.
+
+iperf3's JSON: https://software.es.net/iperf/invoking.html, ``end.sum_received``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Set
+
+from fabric.site import Site
+from validation.probes.perftest.text import ReportError
+from validation.traffic import Stream
+
+_IPERF3, _PYTHON = "iperf3", "python3"
+
+# Server: counts what comes on one connection until it closes. Client: sends for a while.
+_SERVE = """
+import json, socket, sys, time
+listener = socket.create_server(("", int(sys.argv[1])))
+print("Waiting for client", flush=True)
+peer, _ = listener.accept()
+count = begun = last = 0
+while data := peer.recv(1 << 20):
+    last = time.monotonic()
+    begun = begun or last
+    count += len(data)
+print(json.dumps({"bytes": count, "seconds": last - begun}))
+"""
+_SEND = """
+import socket, sys, time
+address, port, seconds, size, tos = sys.argv[1], *map(int, sys.argv[2:])
+peer = socket.create_connection((address, port), timeout=10)
+peer.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
+data, until, left = bytes(1 << 16), time.monotonic() + seconds, size
+while time.monotonic() < until and (left > 0 or not size):
+    peer.sendall(data[:left] if size else data)
+    left -= len(data)
+peer.close()
+"""
+
+
+def default_tos(site: Site) -> int:
+    """The TOS of traffic that no class claims, as in the simulator: the first free DSCP."""
+    taken = {dscp for cls in site.intent.classes.values() for dscp in cls.dscp}
+    return next(dscp for dscp in range(64) if dscp not in taken) << 2
+
+
+def sender(source: Set[str], target: Set[str]) -> str:
+    """The program that both ends have; empty where there is none."""
+    return next((name for name in (_IPERF3, _PYTHON) if name in source and name in target), "")
+
+
+def server_words(program: str, port: int) -> tuple[str, ...]:
+    """The receiving end, for one connection."""
+    if program == _IPERF3:
+        return (program, "-s", "-1", "-p", str(port))
+    return (program, "-c", _SERVE, str(port))
+
+
+def client_words(
+    program: str, stream: Stream, address: str, port: int, seconds: int, tos: int
+) -> tuple[str, ...]:
+    """The sending end: as many bytes as are planned, or for some seconds."""
+    size = (stream.messages or 0) * stream.message_bytes * stream.qps
+    if program == _IPERF3:
+        extent = ("-n", str(size)) if size else ("-t", str(seconds))
+        words = (program, "-c", address, "-p", str(port), "-J", "-P", str(stream.qps))
+        return (*words, "-S", str(tos), *extent)
+    return (program, "-c", _SEND, address, str(port), str(seconds), str(size), str(tos))
+
+
+def goodput_bps(program: str, client_out: str, server_out: str) -> float:
+    """What the receiver got. Raises ReportError where it does not say."""
+    try:
+        if program == _IPERF3:
+            rate = float(json.loads(client_out)["end"]["sum_received"]["bits_per_second"])
+        else:
+            counted = json.loads(server_out.splitlines()[-1])
+            rate = counted["bytes"] * 8 / counted["seconds"]
+    except (ValueError, LookupError, TypeError, ZeroDivisionError) as error:
+        raise ReportError(f"{program} reports no bandwidth ({error})") from error
+    if not math.isfinite(rate) or rate <= 0:
+        raise ReportError(f"{program} reports {rate:g} bit/s")
+    return rate
