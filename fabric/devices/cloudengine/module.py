@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 
 from fabric.counters import CounterSnapshot
-from fabric.devices.base import Capabilities, Change, Edit, Outputs, SafetyNet, Target
+from fabric.devices.base import Capabilities, Edit, Outputs, SafetyNet, Target
 from fabric.devices.cloudengine import counters
 from fabric.devices.cloudengine import read as reading
 from fabric.devices.cloudengine.lines import HEADS, PREFIX, goes_without_saying, is_physical
 from fabric.devices.cloudengine.normalise import normalise
 from fabric.devices.cloudengine.render import intended_sections
 from fabric.devices.delta import Dialect
-from fabric.devices.owning import PORT, Ownership, plan
+from fabric.devices.lined import LinedModule
+from fabric.devices.owning import PORT, Ownership
 from fabric.devices.ports import front_port
-from fabric.devices.sections import to_text
+from fabric.devices.sections import Section
 from fabric.qos import PRIORITY_COUNT, DeviceQos
 
 _REFUSAL = re.compile(
@@ -70,11 +71,13 @@ _DIALECT = Dialect(
 )
 
 
-class CloudEngineModule:
+class CloudEngineModule(LinedModule):
     """Huawei CloudEngine data centre switches with VRP 8. Holds no state."""
 
     os = "cloudengine"
     netmiko_type = "huawei_vrpv8"
+    ownership = _OWNERSHIP
+    dialect = _DIALECT
 
     def port_name(self, text: str) -> str:
         """The name of a front port in full."""
@@ -104,24 +107,13 @@ class CloudEngineModule:
         """What VRP can express; see :func:`fabric.devices.cloudengine.normalise.normalise`."""
         return normalise(intended)
 
-    def render(self, intended: DeviceQos) -> str:
-        """The configuration that the intent owns, as the running configuration shows it.
+    def running_sections(self, target: Target, outputs: Outputs) -> list[Section]:
+        """See :func:`fabric.devices.cloudengine.read.running_sections`."""
+        return reading.running_sections(target, outputs)
 
-        Raises InputError for what VRP cannot express at all.
-        """
-        return to_text(intended_sections(intended), " ")
-
-    def change(self, target: Target, outputs: Outputs, intended: DeviceQos) -> Change:
-        """From the running configuration to the intended one; nothing without ports.
-
-        Raises ReadError without a running configuration, DeviceError where the
-        device lacks a port, InputError for what VRP cannot express.
-        """
-        running = reading.running_sections(target, outputs)
-        if not intended.ports:
-            return Change()
-        wanted = intended_sections(intended)
-        return plan(target.device, running, wanted, _OWNERSHIP, _DIALECT)
+    def intended_sections(self, intended: DeviceQos) -> list[Section]:
+        """See :func:`fabric.devices.cloudengine.render.intended_sections`."""
+        return intended_sections(intended)
 
     def safety_net(self, run_id: str) -> SafetyNet:  # noqa: ARG002 - a trial has no name
         """A trial commit: lines take effect together, and VRP takes them back by itself.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from fabric.counters import CounterSnapshot
-from fabric.devices.base import Capabilities, Change, Outputs, SafetyNet, Target
+from fabric.devices.base import Capabilities, Outputs, SafetyNet, Target
 from fabric.devices.comware import counters
 from fabric.devices.comware import read as reading
 from fabric.devices.comware.lines import (
@@ -18,9 +18,10 @@ from fabric.devices.comware.lines import (
 from fabric.devices.comware.normalise import normalise
 from fabric.devices.comware.render import intended_sections
 from fabric.devices.delta import Dialect
-from fabric.devices.owning import PORT, Ownership, plan
+from fabric.devices.lined import LinedModule
+from fabric.devices.owning import PORT, Ownership
 from fabric.devices.ports import front_port
-from fabric.devices.sections import to_text
+from fabric.devices.sections import Section
 from fabric.qos import DSCP_COUNT, PRIORITY_COUNT, DeviceQos
 
 _REFUSAL = re.compile(
@@ -107,11 +108,13 @@ _DIALECT = Dialect(
 )
 
 
-class ComwareModule:
+class ComwareModule(LinedModule):
     """H3C data centre switches with Comware 7. Holds no state."""
 
     os = "comware"
     netmiko_type = "hp_comware"
+    ownership = _OWNERSHIP
+    dialect = _DIALECT
 
     def port_name(self, text: str) -> str:
         """The name of a front port in full."""
@@ -141,24 +144,13 @@ class ComwareModule:
         """What Comware can express; see :func:`fabric.devices.comware.normalise.normalise`."""
         return normalise(intended)
 
-    def render(self, intended: DeviceQos) -> str:
-        """The configuration that the intent owns, as the running configuration shows it.
+    def running_sections(self, target: Target, outputs: Outputs) -> list[Section]:
+        """See :func:`fabric.devices.comware.read.running_sections`."""
+        return reading.running_sections(target, outputs)
 
-        Raises InputError for what Comware cannot express at all.
-        """
-        return to_text(intended_sections(intended), " ")
-
-    def change(self, target: Target, outputs: Outputs, intended: DeviceQos) -> Change:
-        """From the running configuration to the intended one; nothing without ports.
-
-        Raises ReadError without a running configuration, DeviceError where the
-        device lacks a port, InputError for what Comware cannot express.
-        """
-        running = reading.running_sections(target, outputs)
-        if not intended.ports:
-            return Change()
-        wanted = intended_sections(intended)
-        return plan(target.device, running, wanted, _OWNERSHIP, _DIALECT)
+    def intended_sections(self, intended: DeviceQos) -> list[Section]:
+        """See :func:`fabric.devices.comware.render.intended_sections`."""
+        return intended_sections(intended)
 
     def safety_net(self, run_id: str) -> SafetyNet:  # noqa: ARG002 - a delay has no name
         """A commit delay: Comware goes back by itself unless it is committed in time.

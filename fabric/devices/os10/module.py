@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from fabric.counters import CounterSnapshot
-from fabric.devices.base import Capabilities, Change, Edit, Outputs, SafetyNet, Target
+from fabric.devices.base import Capabilities, Edit, Outputs, SafetyNet, Target
 from fabric.devices.delta import Dialect
+from fabric.devices.lined import LinedModule
 from fabric.devices.os10 import counters
 from fabric.devices.os10 import read as reading
 from fabric.devices.os10.lines import (
@@ -21,9 +22,9 @@ from fabric.devices.os10.lines import (
 )
 from fabric.devices.os10.normalise import normalise
 from fabric.devices.os10.render import intended_sections
-from fabric.devices.owning import PORT, Ownership, plan
+from fabric.devices.owning import PORT, Ownership
 from fabric.devices.ports import front_port
-from fabric.devices.sections import to_text
+from fabric.devices.sections import Section
 from fabric.qos import DeviceQos
 
 _REFUSAL = re.compile(r"^\s*% ?(?:Error|Invalid|Incomplete|Ambiguous|Unrecognized)", re.MULTILINE)
@@ -72,11 +73,13 @@ _DIALECT = Dialect(
 )
 
 
-class Os10Module:
+class Os10Module(LinedModule):
     """Dell SmartFabric OS10 on PowerSwitch. Holds no state."""
 
     os = "os10"
     netmiko_type = "dell_os10"
+    ownership = _OWNERSHIP
+    dialect = _DIALECT
 
     def port_name(self, text: str) -> str:
         """The name of a front port in full."""
@@ -108,24 +111,13 @@ class Os10Module:
         """What OS10 can express; see :func:`fabric.devices.os10.normalise.normalise`."""
         return normalise(intended)
 
-    def render(self, intended: DeviceQos) -> str:
-        """The configuration that the intent owns, as the running configuration shows it.
+    def running_sections(self, target: Target, outputs: Outputs) -> list[Section]:
+        """See :func:`fabric.devices.os10.read.running_sections`."""
+        return reading.running_sections(target, outputs)
 
-        Raises InputError for what OS10 cannot express at all.
-        """
-        return to_text(intended_sections(intended), " ")
-
-    def change(self, target: Target, outputs: Outputs, intended: DeviceQos) -> Change:
-        """From the running configuration to the intended one; nothing without ports.
-
-        Raises ReadError without a running configuration, DeviceError where the
-        device lacks a port, InputError for what OS10 cannot express.
-        """
-        running = reading.running_sections(target, outputs)
-        if not intended.ports:
-            return Change()
-        wanted = intended_sections(intended)
-        return plan(target.device, running, wanted, _OWNERSHIP, _DIALECT)
+    def intended_sections(self, intended: DeviceQos) -> list[Section]:
+        """See :func:`fabric.devices.os10.render.intended_sections`."""
+        return intended_sections(intended)
 
     def safety_net(self, run_id: str) -> SafetyNet:  # noqa: ARG002 - transactions have no name
         """A transaction: lines go into the candidate configuration, a commit applies them.

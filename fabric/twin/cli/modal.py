@@ -7,6 +7,7 @@ of the system, which each emulator puts in.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -62,7 +63,7 @@ class Commands:
         self.grammars.setdefault(mode, Grammar(self._types)).add(syntax, handler)
 
 
-class ModalCli:
+class ModalCli(ABC):
     """A command-line session with modes; subclasses know the system's words."""
 
     commands: Commands
@@ -75,31 +76,31 @@ class ModalCli:
         self.width = 80
 
     @property
+    @abstractmethod
     def prompt(self) -> str:
         """What stands before the line to be typed."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def everywhere(self) -> tuple[str, ...]:
         """Modes whose commands work in every mode."""
-        raise NotImplementedError
 
+    @abstractmethod
     def refusal(self, error: RefusedError, tokens: Sequence[Token], offset: int) -> str:
         """The system's words for a line that it cannot parse, typed at ``offset``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def complaint(self, error: CliError) -> str:
         """The system's words for a command that cannot be."""
-        raise NotImplementedError
 
     def parts(self, line: str) -> Sequence[str]:
         """The commands of a line."""
         return (line,)
 
-    def before(self) -> None:
+    def before(self) -> None:  # noqa: B027 - most systems do nothing here
         """What happens before each command."""
 
-    def configured(self) -> None:
+    def configured(self) -> None:  # noqa: B027 - nor here
         """The configuration may have changed."""
 
     def piped(self, line: str) -> tuple[str, tuple[filters.Filter, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -18,7 +19,7 @@ Config = TypeVar("Config")
 SAVE_DELAY_S = 0.1
 
 
-class StoredSwitch(Generic[Config]):
+class StoredSwitch(ABC, Generic[Config]):
     """A switch of the twin whose state lies in its folder.
 
     ``peers`` are the twin's devices by name: what a port negotiates depends on
@@ -52,21 +53,21 @@ class StoredSwitch(Generic[Config]):
         self._stored = stored
         self.save()
 
+    @abstractmethod
     def running_text(self) -> str:
         """The running configuration as text that ``loaded`` takes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def loaded(self, text: str) -> Config:
         """The configuration of this text."""
-        raise NotImplementedError
 
+    @abstractmethod
     def first(self) -> Config:
         """The configuration of a new switch."""
-        raise NotImplementedError
 
+    @abstractmethod
     def has_port(self, port: str) -> bool:
         """Whether the switch has an interface of this name."""
-        raise NotImplementedError
 
     @property
     def speaks_lldp(self) -> bool:
