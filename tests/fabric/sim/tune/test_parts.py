@@ -20,6 +20,7 @@ from fabric.sim.tune.trial import Measures, Trial, broken, combine, run_trial, w
 from fabric.sim.tune.write import copied_text, write_copy
 from fabric.sim.variants import Variants
 from fabric.site import load_site
+from fabric.starter import starter_yaml
 from fabric.topology import ClosShape
 from tests.fabric.sim.scenario import site_of, star, states_of
 from tests.sites import make_site
@@ -107,20 +108,25 @@ def test_todays_point_is_close_to_the_intent(whole):
 
 
 def test_a_dynamic_threshold_is_searched_where_switches_have_one(tmp_path):
-    path = make_site(tmp_path).path
-    path.write_text(
-        path.read_text()
-        .replace("xon: 140KB", "xon: 140KB, alpha: 0.125")
-        .replace("590KB", "590KB, alpha: 0.125")
-    )
-    nxos = load_site(path)
+    nxos, sonic = (_with_alpha(tmp_path / os, os) for os in ("nxos", "sonic"))
     assert "alpha" not in {d.name for d in Space(nxos).dimensions}
-    path.write_text(path.read_text().replace("os: nxos", "os: sonic"))
-    space = Space(load_site(path))
+    space = Space(sonic)
     assert space.dynamic
     found = space.settings(np.full(len(space.dimensions), 0.5))
     assert np.log2(float(found["intent.profiles.25G.alpha"])) % 1 == 0
     assert "intent.profiles.25G.xoff" not in found
+
+
+def _with_alpha(folder, switch_os):
+    folder.mkdir()
+    text = starter_yaml(ClosShape(4, 2, 1), site="t", environment="twin", switch_os=(switch_os,))
+    path = folder / "fabric.yaml"
+    path.write_text(
+        text.replace("xon: 140KB", "xon: 140KB, alpha: 0.125").replace(
+            "590KB", "590KB, alpha: 0.125"
+        )
+    )
+    return load_site(path)
 
 
 def test_queue_pairs_make_up_for_hosts_that_are_missing():
