@@ -6,6 +6,8 @@ hw_counters and sysfs as in Linux 6.1, drivers/infiniband/sw/rxe/{rxe_hw_counter
 import dataclasses
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fabric.audit import audit
 from fabric.devices.base import ReadError
@@ -79,6 +81,34 @@ def test_what_differs_is_set_and_goes_back(site):
         change.commands[1].replace("106", "0"),
         "ip link set dev ens1f0 mtu 1500",
     )
+
+
+def test_any_mtu_and_traffic_class_is_read_back_and_left_alone(site):
+    intended = intended_qos(site, "host1")
+
+    @settings(max_examples=40, deadline=None)
+    @given(mtu=st.integers(1280, 9500), tos=st.integers(0, 255))
+    def reached(mtu, tos):
+        (port,) = intended.ports
+        nic = dataclasses.replace(port.nic, rdma_cm_tos=tos)
+        asked = dataclasses.replace(
+            intended, ports=(dataclasses.replace(port, mtu_bytes=mtu, nic=nic),)
+        )
+        target, outputs = outputs_of(site, mtu=mtu, tos=str(tos))
+        held, wanted = MODULE.read(target, outputs).ports[0], MODULE.normalise(asked).ports[0]
+        # The boot script is that of the site's own intent.
+        assert (
+            dataclasses.replace(held, nic=dataclasses.replace(held.nic, persistent=True)) == wanted
+        )
+        assert not any("rdma_cm" in line or " mtu " in line for line in commands(outputs, asked))
+        _, other = outputs_of(site, mtu=mtu + 1, tos=str(255 - tos))
+        assert f"ip link set dev ens1f0 mtu {mtu}" in commands(other, asked)
+        assert any(f"echo {tos} > {TOS}" in line for line in commands(other, asked))
+
+    def commands(outputs, asked):
+        return MODULE.change(target_of(site, "host1"), outputs, asked).commands
+
+    reached()
 
 
 def test_the_audit_skips_and_never_passes_it(site):
