@@ -8,9 +8,9 @@ device itself: ``fabric.collect`` and the playbooks do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from fabric.counters import CounterSnapshot
 from fabric.qos import DeviceQos
@@ -18,6 +18,7 @@ from fabric.qos import DeviceQos
 # Command -> what the device printed. A command that the device refused is
 # absent; modules then name what they could not read in ``DeviceQos.unread``.
 Outputs = Mapping[str, str]
+Shown = TypeVar("Shown", bound=Sized)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,3 +176,17 @@ class DeviceModule(Protocol):
 
 class ReadError(ValueError):
     """An output does not look as the vendor prints it: names command and line."""
+
+
+def require_shown(found: Shown, device: str, command: str) -> Shown:
+    """What was understood of a configuration; ReadError where that is nothing.
+
+    Without a configuration nothing is known of a device: it must not look as if
+    nothing were configured.
+    """
+    if not found:
+        raise ReadError(
+            f"{device}: '{command}' showed no configuration; "
+            "the account may not be allowed to read it"
+        )
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from fabric.devices.base import Outputs, ReadError, Target
+from fabric.devices.base import Outputs, Target, require_shown
 from fabric.devices.eos.lines import (
     APPLY,
     DEFAULT_MTU,
@@ -52,13 +52,7 @@ COMMANDS = (RUNNING, STARTUP, PFC, VERSION, LLDP, INTERFACES, FEC)
 
 def running_sections(target: Target, outputs: Outputs) -> list[Section]:
     """The running configuration; ReadError without one, for nothing is known then."""
-    sections = parse(outputs.get(RUNNING, ""))
-    if not sections:
-        raise ReadError(
-            f"{target.device}: '{RUNNING}' showed no configuration; "
-            "the account may not be allowed to read it"
-        )
-    return sections
+    return require_shown(parse(outputs.get(RUNNING, "")), target.device, RUNNING)
 
 
 def read(target: Target, outputs: Outputs) -> DeviceQos:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
-from fabric.devices.base import Outputs, ReadError, Target, TargetPort
+from fabric.devices.base import Outputs, Target, TargetPort, require_shown
 from fabric.devices.junos.fit import (
     ALPHAS,
     DEFAULT_POLLS,
@@ -61,13 +61,7 @@ _DEFAULT_CABLE_M = 100
 
 def running_statements(target: Target, outputs: Outputs) -> tuple[Statement, ...]:
     """The configuration; ReadError without one, for nothing is known then."""
-    statements = parse(outputs.get(CONFIGURATION, ""))
-    if not statements:
-        raise ReadError(
-            f"{target.device}: '{CONFIGURATION}' showed no configuration; "
-            "the account may not be allowed to read it"
-        )
-    return statements
+    return require_shown(parse(outputs.get(CONFIGURATION, "")), target.device, CONFIGURATION)
 
 
 def read(target: Target, outputs: Outputs) -> DeviceQos:

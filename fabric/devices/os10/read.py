@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from fabric.devices.base import Outputs, ReadError, Target
+from fabric.devices.base import Outputs, ReadError, Target, require_shown
 from fabric.devices.os10.lines import (
     DEFAULT_MTU,
     KB,
@@ -56,13 +56,7 @@ _FULL_PERCENT = 100
 
 def running_sections(target: Target, outputs: Outputs) -> list[Section]:
     """The running configuration; ReadError without one, for nothing is known then."""
-    sections = parse(outputs.get(RUNNING, ""))
-    if not sections:
-        raise ReadError(
-            f"{target.device}: '{RUNNING}' showed no configuration; "
-            "the account may not be allowed to read it"
-        )
-    return sections
+    return require_shown(parse(outputs.get(RUNNING, "")), target.device, RUNNING)
 
 
 def read(target: Target, outputs: Outputs) -> DeviceQos:
