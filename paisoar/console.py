@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.segment import Segment
 from rich.text import Text
 
 from fabric.errors import GateRefusedError, InputError, PaisoarError
@@ -136,16 +137,36 @@ def _bar(console: Console) -> Progress:
     )
 
 
+# Characters that a terminal obeys instead of showing, and the sign that stands for each.
+_OBEYED = dict.fromkeys((*range(32), *range(127, 160)), "�")
+for _kept in "\n\t":
+    del _OBEYED[ord(_kept)]
+
+
+class _PlainConsole(Console):
+    """A console to which no text can send commands: neither markup nor escape sequences."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(segment.text.translate(_OBEYED), segment.style)
+
+
 def console(
     *, stderr: bool = False, file: TextIO | None = None, width: int | None = None
 ) -> Console:
     """A console on stdout, stderr or this file; lines are wrapped for a terminal only.
 
     What it prints is text as it stands: brackets and colons of names, paths and device
-    outputs are no markup. Styles are given beside the text.
+    outputs are no markup, and escape sequences in them show as replacement characters.
+    Styles are given beside the text.
     """
     terminal = file is None and (sys.stderr if stderr else sys.stdout).isatty()
-    return Console(
+    return _PlainConsole(
         stderr=stderr,
         file=file,
         width=width,

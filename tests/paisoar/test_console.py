@@ -5,6 +5,8 @@ import json
 
 import pytest
 import typer
+from rich.table import Table
+from rich.text import Text
 from typer.testing import CliRunner
 
 from fabric.errors import InputError
@@ -18,8 +20,6 @@ ODD = "a[/x] [red]b[/] :smile: [link=c"
 
 
 def test_brackets_and_colons_of_names_are_no_markup(capsys):
-    from rich.table import Table
-
     def show(out):
         out.print(ODD)
         table = Table(f"head {ODD}", title=f"title {ODD}")
@@ -113,3 +113,17 @@ def test_a_saved_device_that_prints_brackets_is_shown(tmp_path):
     done = runner.invoke(app, ["audit", "--from", str(folder), "-f", str(site.path)])
     assert done.exit_code == 3, done.output
     assert "[red]odd[y]: does not end in .txt" in done.output
+
+
+def test_what_a_device_prints_cannot_command_the_terminal(tmp_path):
+    evil = "x\x1b]0;owned\x07\x1b[2J\x9b1A\ty"
+    with (tmp_path / "out").open("w") as file:
+        out = console(file=file, width=80)
+        out.print(evil)
+        out.print(Text(evil))
+        table = Table("device")
+        table.add_row(evil)
+        out.print(table)
+    text = (tmp_path / "out").read_text()
+    assert not set(text) & set("\x1b\x07\x9b")
+    assert text.count("]0;owned") == 3
