@@ -11,7 +11,15 @@ from rich.table import Table
 
 from fabric.errors import GateRefusedError
 from fabric.site import load_site
-from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, run
+from paisoar.console import (
+    DEFAULT_FILE,
+    Answer,
+    FileOption,
+    JsonOption,
+    Ui,
+    command_line,
+    run,
+)
 
 if TYPE_CHECKING:
     from validation.certificate import Certificate
@@ -76,7 +84,7 @@ def issue(ui: Ui, file: Path, run_id: str = "") -> Answer:
 
     def show(out: Console) -> None:
         _facts(out, signed)
-        out.print("Next: paisoar train, or paisoar report")
+        out.print(f"Next: {command_line('train', file)}, or {command_line('report', file)}")
 
     return Answer(signed.to_json() | {"file": str(signed.path)}, show)
 

@@ -13,7 +13,15 @@ from rich.table import Table
 
 from fabric.access import check_twin_is_up
 from fabric.site import Site, load_site
-from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, run
+from paisoar.console import (
+    DEFAULT_FILE,
+    Answer,
+    FileOption,
+    JsonOption,
+    Ui,
+    command_line,
+    run,
+)
 
 if TYPE_CHECKING:
     from validation.probes.perftest import Options
@@ -130,7 +138,7 @@ def _validate(
     done = execute(ui, site, suites, _options(chosen))
     return Answer(
         done.to_json(),
-        lambda out: show_run(out, done),
+        lambda out: show_run(out, done, file),
         good=done.verdict == "PASS",
         exit_code=_exit(done),
     )
@@ -157,7 +165,7 @@ def _exit(done: ValidationRun) -> int:
     return 3 if done.unread else 1
 
 
-def show_run(out: Console, done: ValidationRun) -> None:
+def show_run(out: Console, done: ValidationRun, file: Path) -> None:
     """A table of the suites and the checks that did not pass."""
     table = Table("suite", "verdict", "seen of expected", "checks", "seconds")
     for suite in done.suites:
@@ -172,18 +180,18 @@ def show_run(out: Console, done: ValidationRun) -> None:
     for check in bad[:MAX_SHOWN]:
         out.print(f"{check.verdict} {check.id} {check.subject}: {check.reason}", markup=False)
     if len(bad) > MAX_SHOWN:
-        out.print(f"... and {len(bad) - MAX_SHOWN} more; see paisoar report")
+        out.print(f"... and {len(bad) - MAX_SHOWN} more; see {command_line('report', file)}")
     for name, answer in done.unread.items():
         out.print(f"no answer: {name}: {answer}", markup=False)
     out.print(
         f"Run {done.id}: {done.verdict}, {done.status}, evidence class {done.evidence_class}. "
-        + _next(done)
+        + _next(done, file)
     )
 
 
-def _next(done: ValidationRun) -> str:
+def _next(done: ValidationRun, file: Path) -> str:
     if done.verdict == "PASS":
-        return "Next: paisoar certify"
+        return f"Next: {command_line('certify', file)}"
     if done.unread:
-        return "Next: bring back what did not answer, and validate again"
-    return "Next: paisoar audit says what is wrong with the settings; then validate again"
+        return f"Next: bring back what did not answer, then: {command_line('validate', file)}"
+    return f"Next: {command_line('audit', file)} says what is wrong with the settings."
