@@ -46,18 +46,19 @@ def fabric(
 
 
 def _measure(ui: Ui, only: Part | None, pods: int, rounds: int) -> Answer:
-    from fabric.provisionbench import CASES, compare
-    from fabric.saved.bench import measure
-
     document: dict[str, Any] = {}
     row: Measured | None = None
     cases: list[Compared] = []
-    # Peak memory is the process's: the audit comes first.
+    # Peak memory is the process's: the audit comes first, with what it needs alone.
     if only is not Part.PROVISION:
+        from fabric.saved.bench import measure
+
         with ui.steps("measuring a large fabric") as step:
             row = measure(pods, step)
         document["audit"] = row.to_json()
     if only is not Part.AUDIT:
+        from fabric.provisionbench import CASES, compare
+
         with ui.steps("provisioning emulated devices") as step:
             cases = [compare(case, rounds, step) for case in CASES]
         document["provision"] = [case.to_json() for case in cases]
