@@ -137,7 +137,9 @@ def _as_time(text: object) -> object:
 Moment = Annotated[datetime, BeforeValidator(_as_time)]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Counts = dict[str, Annotated[int, Field(ge=0)]]
-Kind = Literal["outline", "flows", "latency", "series", "queues", "counters", "states"]
+Kind = Literal[
+    "outline", "flows", "latency", "series", "queues", "counters", "states", "transcripts"
+]
 # Names become parts of paths.
 SuiteName = Annotated[str, Field(pattern="^[a-z][a-z0-9_-]*$")]
 RunId = Annotated[str, Field(pattern="^val-[0-9]{8}T[0-9]{6}Z-[0-9a-f]{6}$")]

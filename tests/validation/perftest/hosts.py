@@ -28,8 +28,9 @@ PACE = Pace(setup_s=12.0, lead_s=0.4)
 class Hosts:
     """What the hosts of one test hold; ``settings`` are those of the stand-in."""
 
-    def __init__(self, folder, site, commands):
+    def __init__(self, folder, site, servers, commands):
         self.folder = folder
+        self.servers = servers
         self.site = site
         self.commands = commands
         self.settings = {"gbps": {}, "faults": {}}
@@ -84,10 +85,11 @@ class Hosts:
 
     def left(self):
         """Programs that still run, and folders that are still there."""
+        ours = str(self.folder / "settings.json")
         running = [
-            process.info["cmdline"]
-            for process in psutil.process_iter(["cmdline"])
-            if str(self.folder) in " ".join(process.info["cmdline"] or ())
+            " ".join(process.info["cmdline"] or ())
+            for process in psutil.process_iter(["cmdline", "environ"])
+            if (process.info["environ"] or {}).get("STAND_IN") == ours
         ]
         made = {word for command in self.commands for word in command.split() if is_ours(word)}
         return running, [name for name in made if Path(name).exists()]
@@ -136,9 +138,10 @@ def _programs(folder):
 
 
 @contextmanager
-def running_hosts(folder, monkeypatch, *, shape=None, environment="site", count=None):
+def running_hosts(folder, monkeypatch, *, shape=None, environment="site", family="mlx5"):
     """A site whose hosts answer over SSH; switches are nobody's business here."""
     path = write_site(folder, shape or ClosShape(4, 2, 1), environment=environment)
+    path.write_text(path.read_text().replace("family: mlx5", f"family: {family}"))
     _programs(folder)
     yaml = YAML()
     document = yaml.load(path)
@@ -153,7 +156,7 @@ def running_hosts(folder, monkeypatch, *, shape=None, environment="site", count=
         monkeypatch.setenv("PAISOAR_HOST_KEY", str(servers.key_file))
         monkeypatch.setenv("PAISOAR_KNOWN_HOSTS", str(servers.known_hosts))
         monkeypatch.setattr("validation.probes.perftest.step._sleep_until", lambda _: None)
-        hosts = Hosts(folder, load_site(path), commands)
+        hosts = Hosts(folder, load_site(path), servers, commands)
         for name in hosts.site.topology.hosts:
             _sysfs(hosts, name)
         hosts.write()

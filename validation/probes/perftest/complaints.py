@@ -28,7 +28,10 @@ _FABRIC = (
     "drops between them"
 )
 _KNOWN: tuple[tuple[str, str], ...] = (
-    (r"not found$|No such file or directory", "install the package perftest there"),
+    (
+        r"^sh: .*not found$|command not found|failed to run command",
+        "install the package perftest there",
+    ),
     (r"error while loading shared libraries", "install rdma-core and ibverbs-providers there"),
     (r"Unable to find the Infiniband/RoCE device|Did not detect devices|IB device .*not", _LINK),
     (r"Couldn't get device attributes|Couldn't get context|Couldn't allocate context", _LINK),

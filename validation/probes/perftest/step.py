@@ -289,7 +289,8 @@ class StepRun:
             traffic_us=max((_traffic_us(p, flows[p.test.name]) for p in alive), default=0.0),
             sample_us=step.sample_us,
             notes=tuple(dict.fromkeys((*self._notes, *self._releases(pairs)))),
-            lost={pair.ends: pair.lost for pair in pairs if pair.lost},
+            # Two streams of a pair may fail: what the first says stands.
+            lost={pair.ends: pair.lost for pair in reversed(pairs) if pair.lost},
             transcripts=tuple(t for pair in pairs for t in self._transcripts(pair)),
         )
 
