@@ -12,6 +12,8 @@ from fabric.qos import PRIORITY_COUNT, DeviceQos, PortQos, Queue, Scheduler, Wat
 # "About Priority Flow Control Watchdog".
 POLL_MS = 100
 MAX_SHUTDOWN_MULTIPLIER = 10
+# ``priority level 1`` to ``3``: no public source shows a higher one.
+MAX_STRICT_QUEUES = 3
 
 
 def normalise(intended: DeviceQos) -> DeviceQos:
@@ -67,6 +69,8 @@ def require_expressible(intended: DeviceQos) -> None:
             raise _cannot(where, f"trust {port.trust}; PAISoar classifies by DSCP")
         if port.priority_to_class != tuple(range(PRIORITY_COUNT)):
             raise _cannot(where, "map a priority to another queue: qos-group is both")
+        if sum(queue.scheduler.mode == "strict" for queue in port.queues) > MAX_STRICT_QUEUES:
+            raise _cannot(where, f"serve more than {MAX_STRICT_QUEUES} queues strictly")
         if port.link_pause and port.pfc_priorities:
             raise _cannot(where, "pause the link and single priorities of it")
     pauses = {port.pfc_priorities for port in intended.ports if port.pfc_priorities}

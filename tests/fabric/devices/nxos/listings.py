@@ -7,6 +7,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from fabric.devices.base import Target, TargetPort
+from fabric.devices.nxos.normalise import MAX_STRICT_QUEUES
 from fabric.qos import (
     DeviceQos,
     Ecn,
@@ -82,12 +83,11 @@ def switches(draw: st.DrawFn, names: tuple[str, ...] = ("Ethernet1/1", "Ethernet
     paused = tuple(sorted(draw(st.sets(st.integers(0, 7), max_size=3))))
     class_mtus = tuple(draw(st.lists(st.integers(1500, 9216), min_size=8, max_size=8)))
     detect_ms = 100 * draw(st.integers(1, 10))
-    scheduler = st.one_of(
-        st.just(Scheduler("strict")), st.builds(Scheduler, st.just("ets"), st.integers(0, 100))
-    )
+    shared = st.builds(Scheduler, st.just("ets"), st.integers(0, 100))
     ports = []
     for name in names:
         pfc = paused if draw(st.booleans()) else ()
+        strict = draw(st.sets(st.integers(0, 7), max_size=MAX_STRICT_QUEUES))
         ports.append(
             PortQos(
                 name=name,
@@ -99,7 +99,12 @@ def switches(draw: st.DrawFn, names: tuple[str, ...] = ("Ethernet1/1", "Ethernet
                 pfc_priorities=pfc,
                 link_pause=not pfc and draw(st.booleans()),
                 queues=tuple(
-                    Queue(number, draw(scheduler), draw(st.none() | ecns())) for number in range(8)
+                    Queue(
+                        number,
+                        Scheduler("strict") if number in strict else draw(shared),
+                        draw(st.none() | ecns()),
+                    )
+                    for number in range(8)
                 ),
                 ingress_buffers=tuple(
                     draw(buffers(priority)) for priority in pfc if draw(st.booleans())

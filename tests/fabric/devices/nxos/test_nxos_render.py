@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from fabric.devices.nxos import MODULE
 from fabric.errors import InputError
 from fabric.intended import intended_qos
-from fabric.qos import Ecn, Watchdog
+from fabric.qos import Ecn, Queue, Scheduler, Watchdog
 from fabric.site import load_site
 from fabric.starter import starter_yaml
 from fabric.topology import ClosShape
@@ -140,6 +140,13 @@ def test_watchdog_times_become_what_the_switch_can_do():
             "map a priority to another queue",
         ),
         (replace(roce_port("Ethernet1/2"), link_pause=True), "pause the link and single"),
+        (
+            replace(
+                roce_port("Ethernet1/2"),
+                queues=tuple(Queue(number, Scheduler("strict")) for number in range(4)),
+            ),
+            "serve more than 3 queues strictly",
+        ),
         (replace(roce_port("Ethernet1/2"), pfc_priorities=(4,)), "pause other priorities"),
         (
             replace(roce_port("Ethernet1/2"), class_mtu_bytes=(1500,) * 8),

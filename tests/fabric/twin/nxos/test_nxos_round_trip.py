@@ -9,6 +9,7 @@ from pathlib import Path
 from hypothesis import assume, given, settings
 
 from fabric.devices.nxos import MODULE
+from fabric.devices.nxos.normalise import MAX_STRICT_QUEUES
 from fabric.devices.sections import parse
 from fabric.plan import mismatches
 from fabric.qos import DeviceQos
@@ -19,11 +20,6 @@ from tests.fabric.devices.nxos.interpreter import as_set
 from tests.fabric.twin.consoles import Console
 
 PORT = "Ethernet1/1"
-
-
-# The levels that the emulator knows; what a Nexus takes beyond them is unverified.
-LEVELS = 3
-
 
 # The smallest receive buffer that it takes; thresholds may be smaller.
 LEAST_BYTES = 27_456
@@ -53,7 +49,7 @@ def strict_queues(intended: DeviceQos) -> int:
 @settings(max_examples=15, deadline=None)
 @given(INTENTS, INTENTS)
 def test_any_intent_follows_any_other_and_back(site: Site, first, second):
-    assume(max(strict_queues(first), strict_queues(second)) <= LEVELS)
+    assume(max(strict_queues(first), strict_queues(second)) <= MAX_STRICT_QUEUES)
     where = target("nxos", PORT)
 
     def change(intended):
