@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import sys
 from collections import Counter
 from contextlib import contextmanager
@@ -22,6 +23,10 @@ from validation.probes.perftest.step import Pace
 from validation.probes.sim import SimProbe
 
 SYSFS = "/sys/class/infiniband"
+UTILITIES = (
+    *("sh", "timeout", "setsid", "stdbuf", "awk", "sort", "tr", "date", "grep", "cat"),
+    *("sleep", "mkdir", "rm", "env"),
+)
 PACE = Pace(setup_s=12.0, lead_s=0.4)
 
 
@@ -103,7 +108,7 @@ def host_shell(folder, host, commands):
     """What sshd does with a command on this host."""
     own = str(folder / host / "infiniband")
     environment = {
-        "PATH": f"{folder / 'bin'}:/usr/bin:/bin",
+        "PATH": str(folder / "bin"),
         "STAND_IN": str(folder / "settings.json"),
         "STAND_IN_HOST": host,
     }
@@ -135,6 +140,9 @@ def _programs(folder):
         file.write_text(f'#!/bin/sh\nexec {sys.executable} -S {stand_in} {program} "$@"\n')
         file.chmod(0o755)
     (folder / "bin" / "python3").symlink_to(os.path.realpath(sys.executable))
+    # Nothing else of this machine: it may have perftest or iperf3 of its own.
+    for name in UTILITIES:
+        (folder / "bin" / name).symlink_to(shutil.which(name))
 
 
 @contextmanager
