@@ -89,22 +89,24 @@ def bandwidth(size, iterations, average, *, unit="Gb/sec", peak=None, rate=None,
 
 
 def latency(size, samples, *, sorted_too=False, iterations=None, typical=None):
-    """The samples of ``-U`` and the table of a latency test."""
+    """The samples of ``-U`` and the table of a latency test, which leaves out the two worst."""
     ordered = sorted(samples)
-    count = len(samples)
+    count = max(1, len(samples) - 2)
 
     def at(share):
         return ordered[min(count - 1, int(count * share))]
 
-    typical = ordered[count // 2] if typical is None else typical
+    if typical is None:
+        typical = (ordered[count // 2] + ordered[(count - 1) // 2]) / 2
     lines = [LAT_COLUMNS, "#, usec"]
     lines += [f"{number}, {value:g}" for number, value in enumerate(samples, 1)]
     if sorted_too:
         lines += ["#, usec", *(f"{n}, {v:g}" for n, v in enumerate(ordered, 1))]
-    numbers = (ordered[0], ordered[-2], typical, sum(samples) / count, 0.0, at(0.99), at(0.999))
-    size_and_count = f" {size:<7} {iterations or count + 1}          "
-    lines.append(size_and_count + "        ".join(f"{number:<7.2f}" for number in numbers))
-    return [*lines, LINE]
+    average = sum(ordered[:count]) / count
+    numbers = (ordered[0], ordered[count - 1], typical, average, 0.0, at(0.99), at(0.999))
+    row = f" {size:<7} {iterations or len(samples) + 1}          "
+    row += "        ".join(f"{number:<7.2f}" for number in numbers)
+    return [*lines, LINE, LAT_COLUMNS, row, LINE]
 
 
 def json_report(program, results, *, release="4.5", device="mlx5_0"):

@@ -59,8 +59,9 @@ def test_latency_samples_come_in_their_order_and_once(sorted_too):
         )
     )
     assert report.samples_us.tolist() == samples
-    assert report.rows[0]["99.9% percentile[usec]"] == 9.0
-    assert report.rows[0]["t_max[usec]"] == 3.5  # the worst are left out there
+    # The two worst are left out of the table.
+    assert report.rows[0]["99.9% percentile[usec]"] == 2.5
+    assert report.rows[0]["t_max[usec]"] == 2.5
     assert len(report.rows) == 1
 
 

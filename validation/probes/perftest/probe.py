@@ -10,12 +10,13 @@ from validation.probes.perftest.facts import HostFacts, commands, read_facts
 from validation.probes.perftest.options import Options
 from validation.probes.perftest.ports import Ports
 from validation.probes.perftest.remote import ask_all
+from validation.probes.perftest.setting import Setting
 from validation.probes.perftest.step import Pace, StepRun
 from validation.traffic import Step, StepMeasure
 
 _PACES = {"site": Pace(), "lab": Pace(setup_s=120.0, lead_s=5.0)}
 # Counters of NICs are cached for some 10 ms (hw_counters/lifespan); SONiC reads its
-# queues' every 10 s (sonic-utilities, `counterpoll show`: QUEUE_STAT 10000 ms).
+# queues' every 10 s (sonic-net/sonic-utilities pull request 470, `counterpoll show`).
 _SETTLE_S = {"sonic": 11.0}
 _SETTLE_DEFAULT_S = 1.0
 
@@ -82,7 +83,8 @@ class PerftestProbe:
 
     def run(self, step: Step) -> StepMeasure:
         """One step; a pair that brings no result is in ``lost`` with its reason."""
-        return StepRun(self._site, self._facts, self._ports, self._options, self._pace).carry(step)
+        setting = Setting(self._site, self._facts, self._options)
+        return StepRun(setting, self._ports, self._pace).carry(step)
 
 
 def _problem(host: str, facts: HostFacts) -> PaisoarError | None:

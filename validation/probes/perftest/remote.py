@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fabric.access import access_to
@@ -12,6 +12,9 @@ from fabric.collect import needs_sudo
 from fabric.errors import PaisoarError
 from fabric.hostssh import Answer, run_on_host
 from fabric.site import Site
+
+# Programs start in the background: their host answers at once.
+_BEGIN_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -27,13 +30,22 @@ class Asked:
     middle_ns: dict[str, int] = field(default_factory=dict)
     trip_ns: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def only(self) -> dict[str, Answer]:
+        """The answer of each host that was asked one thing."""
+        return {host: next(iter(answers.values())) for host, answers in self.answers.items()}
+
     def outputs(self, host: str) -> dict[str, str]:
         """What a host printed, by command."""
         return {command: a.stdout for command, a in self.answers.get(host, {}).items()}
 
 
-def ask_all(site: Site, commands: Mapping[str, Sequence[str]]) -> Asked:
-    """Run each host's commands; all hosts at once, as far as connections allow."""
+def ask_all(site: Site, commands: Mapping[str, Sequence[str]], *, begins: bool = False) -> Asked:
+    """Run each host's commands; all hosts at once, as far as connections allow.
+
+    ``begins``: they start what must be ended again. Ctrl-C then waits for the answers
+    before it goes on, so that nothing begins after it was to be ended.
+    """
     asked = Asked()
     waiting: dict[concurrent.futures.Future[dict[str, Answer]], str] = {}
     begun: dict[str, int] = {}
@@ -48,6 +60,8 @@ def ask_all(site: Site, commands: Mapping[str, Sequence[str]]) -> Asked:
             continue
         future.add_done_callback(lambda _, name=host: ended.update({name: time.time_ns()}))  # type: ignore[misc]
         waiting[future] = host
+    if begins:
+        _all_begun(waiting)
     for future in concurrent.futures.as_completed(waiting):
         host = waiting[future]
         try:
@@ -61,6 +75,14 @@ def ask_all(site: Site, commands: Mapping[str, Sequence[str]]) -> Asked:
     return asked
 
 
-def ask(site: Site, commands: Mapping[str, str]) -> Asked:
+def ask(site: Site, commands: Mapping[str, str], *, begins: bool = False) -> Asked:
     """As :func:`ask_all` with one command a host."""
-    return ask_all(site, {host: (command,) for host, command in commands.items()})
+    return ask_all(site, {h: (command,) for h, command in commands.items()}, begins=begins)
+
+
+def _all_begun(waiting: Iterable[concurrent.futures.Future[dict[str, Answer]]]) -> None:
+    try:
+        concurrent.futures.wait(waiting)
+    except KeyboardInterrupt:
+        concurrent.futures.wait(waiting, timeout=_BEGIN_S)
+        raise

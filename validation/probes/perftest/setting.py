@@ -1,0 +1,69 @@
+"""What stays the same from step to step: the site, what its hosts have, what was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fabric.site import Site
+from fabric.topology import PortRef
+from validation.probes.perftest import tcp
+from validation.probes.perftest.commands import End, arguments
+from validation.probes.perftest.ends import own_tos
+from validation.probes.perftest.facts import HostFacts
+from validation.probes.perftest.gids import Gid
+from validation.probes.perftest.options import Options
+from validation.probes.perftest.pairs import RunningPair
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Site, hosts and choices of one probe."""
+
+    site: Site
+    facts: Mapping[str, HostFacts]
+    options: Options
+
+    def problem(self, port: PortRef) -> str:
+        """Why this port cannot take part in a test; empty where it can."""
+        facts = self.facts[port.device]
+        return facts.problem or facts.ports[port.port].problem
+
+    def gid(self, port: PortRef) -> Gid:
+        """The GID of a port without a problem."""
+        gid = self.facts[port.device].ports[port.port].gid
+        assert gid is not None
+        return gid
+
+    def rdma(self, port: PortRef) -> str:
+        """The port's verbs device."""
+        return self.site.host(port.device).nics[port.port].rdma
+
+    def words(self, pair: RunningPair, folder: str, *, server: bool) -> tuple[str, ...]:
+        """The command of one end of a pair; the client's report in JSON goes to ``folder``."""
+        here = pair.test.target if server else pair.test.source
+        peer = "" if server else self.gid(pair.test.target).address
+        if pair.program:
+            return self._tcp_words(pair, peer)
+        with_json = not server and self.facts[here.device].json
+        return arguments(
+            pair.test,
+            End(self.rdma(here), str(self.gid(here).index), own_tos(self.site, here, self.options)),
+            self.options,
+            mtu=self.site.intent.mtu.roce,
+            port=pair.port,
+            peer=peer,
+            json_file=f"{folder}/{pair.client}.json" if with_json else "",
+        )
+
+    def _tcp_words(self, pair: RunningPair, peer: str) -> tuple[str, ...]:
+        if not peer:
+            return tcp.server_words(pair.program, pair.port)
+        return tcp.client_words(
+            pair.program,
+            pair.test.stream,
+            peer,
+            pair.port,
+            pair.test.seconds or self.options.seconds,
+            tcp.default_tos(self.site),
+        )
