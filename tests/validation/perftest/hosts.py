@@ -33,11 +33,12 @@ PACE = Pace(setup_s=12.0, lead_s=0.4)
 class Hosts:
     """What the hosts of one test hold; ``settings`` are those of the stand-in."""
 
-    def __init__(self, folder, site, servers, commands):
+    def __init__(self, folder, servers):
         self.folder = folder
         self.servers = servers
-        self.site = site
-        self.commands = commands
+        self.site = None
+        self.commands = []
+        self.slow_start_s = 0.0
         self.settings = {"gbps": {}, "faults": {}}
 
     def device(self, host):
@@ -104,8 +105,9 @@ def is_ours(word):
     return word.startswith("/tmp/paisoar-") and "/" not in word.removeprefix("/tmp/")
 
 
-def host_shell(folder, host, commands):
+def host_shell(hosts, host):
     """What sshd does with a command on this host."""
+    folder = hosts.folder
     own = str(folder / host / "infiniband")
     environment = {
         "PATH": str(folder / "bin"),
@@ -114,7 +116,9 @@ def host_shell(folder, host, commands):
     }
 
     async def serve(process):
-        commands.append(process.command)
+        hosts.commands.append(process.command)
+        if "setsid" in process.command:
+            await asyncio.sleep(hosts.slow_start_s)
         child = await asyncio.create_subprocess_exec(
             "/bin/sh",
             "-c",
@@ -153,18 +157,18 @@ def running_hosts(folder, monkeypatch, *, shape=None, environment="site", family
     _programs(folder)
     yaml = YAML()
     document = yaml.load(path)
-    commands = []
     with ssh_servers(folder) as servers:
+        hosts = Hosts(folder, servers)
         for name, device in document["devices"].items():
             if device["kind"] == "host":
-                port = servers.add(name, host_shell(folder, name, commands))
+                port = servers.add(name, host_shell(hosts, name))
                 device["mgmt"] = {"address": "127.0.0.1", "port": port, "user": "root"}
         with path.open("w") as file:
             yaml.dump(document, file)
         monkeypatch.setenv("PAISOAR_HOST_KEY", str(servers.key_file))
         monkeypatch.setenv("PAISOAR_KNOWN_HOSTS", str(servers.known_hosts))
         monkeypatch.setattr("validation.probes.perftest.step._sleep_until", lambda _: None)
-        hosts = Hosts(folder, load_site(path), servers, commands)
+        hosts.site = load_site(path)
         for name in hosts.site.topology.hosts:
             _sysfs(hosts, name)
         hosts.write()

@@ -1,9 +1,11 @@
 """Real traffic end to end over real SSH, with programs that stand in for perftest."""
 
+import concurrent.futures
 import json
 import os
 import re
 import signal
+import time
 from dataclasses import replace
 from subprocess import DEVNULL, Popen, run
 
@@ -12,6 +14,8 @@ import pytest
 
 from fabric.errors import DevicesError
 from fabric.topology import ClosShape
+from reports.gather import gather
+from reports.page import render_page
 from tests.validation.fake import FakeFabric
 from tests.validation.perftest.hosts import running_hosts
 from validation.certify import certify
@@ -91,8 +95,8 @@ def test_latency_is_of_every_sample(pair):
 
 def test_preflight_sends_exactly_what_is_planned(pair):
     measure = ready(pair).run(first_step(pair, "preflight"))
-    assert [flow.completed for flow in measure.flows] == [5, 5]
-    assert "-s 16384 -q 1 --report_gbits -n 5" in " ".join(measure.transcripts[0].command)
+    assert [flow.completed for flow in measure.flows] == [5000, 5000]
+    assert "-s 16384 -q 1 --report_gbits -n 5000" in " ".join(measure.transcripts[0].command)
 
 
 def test_each_end_marks_where_its_host_does_not(tmp_path, monkeypatch):
@@ -234,6 +238,23 @@ def test_ctrl_c_leaves_nothing_on_any_host(hosts, monkeypatch):
     assert hosts.left() == ([], [])
 
 
+def test_ctrl_c_while_programs_are_being_started_leaves_none_behind(pair, monkeypatch):
+    pair.slow_start_s = 0.5
+    real, calls = concurrent.futures.wait, []
+
+    def interrupted(waiting, timeout=None):
+        calls.append(timeout)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return real(waiting, timeout)
+
+    monkeypatch.setattr(concurrent.futures, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ready(pair).run(first_step(pair, "bandwidth"))
+    time.sleep(0.7)
+    assert pair.left() == ([], [])
+
+
 def test_a_program_of_another_with_our_old_number_is_left_alone(pair, tmp_path):
     folder = tmp_path / "step"
     folder.mkdir()
@@ -275,6 +296,10 @@ def test_all_suites_and_a_certificate_of_the_class_of_the_hosts(hosts):
     assert certificate.evidence_class == "hardware"
     assert certificate.predicate.run.probe == "perftest"
     assert certificate.predicate.run.versions["perftest"] == "6.06"
+    page = render_page(gather(hosts.site, done))
+    assert "The certificate holds" in page
+    assert "hardware" in page
+    assert "simulated" not in page
 
 
 @pytest.mark.parametrize("how", ["family", "sysfs", "lab"])
