@@ -41,7 +41,8 @@ _KNOWN: tuple[tuple[str, str], ...] = (
         "raise the limit of locked memory there (`ulimit -l unlimited`, LimitMEMLOCK of sshd)",
     ),
     (
-        r"Couldn't listen to port|Failed to bind socket|Address already in use",
+        r"Couldn't listen to port|Failed to bind socket|Address already in use|"
+        r"rdma_bind_addr failed|rdma_listen failed",
         "another program took the port meanwhile: run validate again",
     ),
     (r"Requested mtu is higher than active mtu", "raise the MTU of the interface there"),
