@@ -6,6 +6,7 @@ certificate can check a check's evidence. :mod:`validation.kept` reads them back
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -80,7 +81,10 @@ def outline_file(steps: Sequence[StepMeasure], unread: Mapping[str, str]) -> byt
 
 
 def transcript_file(steps: Sequence[StepMeasure]) -> bytes:
-    """What programs on real hosts were asked and said, as JSON; samples are in ``latency``."""
+    """What programs on real hosts were asked and said, as gzipped JSON.
+
+    Samples are in ``latency``.
+    """
     said = [
         {
             "step": step.step,
@@ -94,7 +98,7 @@ def transcript_file(steps: Sequence[StepMeasure]) -> bytes:
         for step in steps
         for transcript in step.transcripts
     ]
-    return json.dumps(said, indent=1).encode()
+    return gzip.compress(json.dumps(said, indent=1).encode(), mtime=0)
 
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())

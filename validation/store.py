@@ -40,7 +40,7 @@ from validation.times import to_text
 
 DATABASE_VARIABLE = "PAISOAR_DATABASE_URL"
 _MAX_LISTED = 5
-_JSON_KINDS = ("outline", "transcripts")
+_SUFFIXES = {"outline": "json", "transcripts": "json.gz"}
 _READ_ONLY = "paisoar_read_only"
 
 _RUN_COLUMNS = tuple(RunRow.__table__.columns)
@@ -225,7 +225,7 @@ def file_name(suite: str, kind: str) -> str:
     """Where a kind of evidence lies within the run's folder; states are the whole run's."""
     if kind == "states":
         return STATES_FILE
-    return f"{suite}.{kind}.{'json' if kind in _JSON_KINDS else 'parquet'}"
+    return f"{suite}.{kind}.{_SUFFIXES.get(kind, 'parquet')}"
 
 
 def _named(url: str | URL) -> tuple[str, Engine]:

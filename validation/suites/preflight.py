@@ -23,7 +23,7 @@ MESSAGES = 5
 # Real traffic meets over TCP first, some fifty packets a pair. A pair that is marked
 # wrongly must stand out from those of all pairs together.
 REAL_MESSAGES = 5000
-DURATION_US = 100.0
+DURATION_US = 150.0
 
 
 def plan(site: Site) -> TrafficPlan:

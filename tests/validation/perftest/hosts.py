@@ -27,6 +27,9 @@ UTILITIES = (
     *("sh", "timeout", "setsid", "stdbuf", "awk", "sort", "tr", "date", "grep", "cat"),
     *("sleep", "mkdir", "rm", "env"),
 )
+# What the stand-in is told; it takes no such time. A busy machine may start one program
+# seconds after another, which must not look like senders that did not compete.
+SECONDS = 40
 PACE = Pace(setup_s=12.0, lead_s=0.4)
 
 
@@ -71,7 +74,7 @@ class Hosts:
                 hosts.share(step)
                 return super().run(step)
 
-        return Shared(self.site, options or Options(), pace)
+        return Shared(self.site, options or Options(seconds=SECONDS), pace)
 
     def counted(self, fabric):
         """A factory of that probe, for a fabric whose counters move as in a simulation."""

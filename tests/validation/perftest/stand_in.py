@@ -95,7 +95,7 @@ class StandIn:
             if self.fault == "hang":
                 time.sleep(60)
             if self.fault == "late":
-                time.sleep(2.5)
+                time.sleep(4)
             self.report(target)
 
     def report(self, target):
