@@ -21,6 +21,8 @@ from validation.probes.perftest.text import UNITS_BPS, Report, ReportError, colu
 
 # Two clocks and two roundings apart.
 _TOLERANCE = 0.02
+# perftest falls back to the port's MTU and says so on stdout only.
+_HINTS = {"Mtu": ": raise the MTU of both interfaces and of every port between"}
 _LAT_TYPICAL = "t_typical[usec]"
 _NONE: NDArray[np.float64] = np.empty(0)
 
@@ -74,7 +76,8 @@ def _right_test(test: PairTest, report: Report, expected: Expected) -> None:
         seen = report.info.get(key)
         # An index is not printed where queue pairs are made by rdma_cm.
         if seen != wanted and not (seen is None and key == "GID index"):
-            raise ReportError(f"it ran with {key} {seen or 'unknown'}, not with {wanted}")
+            hint = _HINTS.get(key, "")
+            raise ReportError(f"it ran with {key} {seen or 'unknown'}, not with {wanted}{hint}")
     for side, address in (("local", expected.local), ("remote", expected.remote)):
         seen = report.gids.get(side)
         if seen and seen != address:

@@ -140,6 +140,8 @@ class StepRun:
         left: dict[str, list[str]] = defaultdict(list)
         for pair in pairs:
             left[pair.test.source.device].append(pair.client)
+            if pair.program:  # the receiver of plain TCP counts
+                left[pair.test.target.device].append(pair.server)
         while left and time.time() < barrier_s + limit_s:
             waits = {host: scripts.finished(self._folder, names) for host, names in left.items()}
             asked = ask(self._site, waits)
