@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fabric.errors import InputError, PaisoarError
+from fabric.errors import InputError, PaisoarError, PeerError
 from fabric.site import load_site
 from trainer.collective.communicator import TRANSPORTS, TransportName
 from trainer.hosts import places_here
@@ -31,7 +31,20 @@ def script(context: RankContext, payload: dict[str, Any]) -> None:
     path = Path(payload["script"])
     sys.argv = [str(path), *payload["arguments"]]
     sys.path.insert(0, str(path.parent))
-    runpy.run_path(str(path), run_name="__main__")
+    try:
+        runpy.run_path(str(path), run_name="__main__")
+    except SystemExit as ended:
+        status = _exit_status(ended)
+        if status:
+            raise PeerError(f"the script ended with exit status {status}") from ended
+
+
+def _exit_status(ended: SystemExit) -> int:
+    """As the interpreter has it: what is no number is a message, and status 1."""
+    if ended.code is None or isinstance(ended.code, int):
+        return int(ended.code or 0)
+    print(ended.code, file=sys.stderr)
+    return 1
 
 
 def run_script(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fabric.errors import GateRefusedError
+from fabric.errors import GateRefusedError, PeerError
 from tests.sites import make_site
 from tests.trainer.test_launch import PASS
 from trainer.start import run_script
@@ -63,3 +63,27 @@ def test_without_a_certificate_no_script_is_started(tmp_path):
     with pytest.raises(GateRefusedError):
         run_script(None, script, ranks=1)
     assert not started.exists()
+
+
+@pytest.mark.parametrize("status", ["0", "None", "main()"])
+def test_a_script_that_ends_with_exit_status_0_has_succeeded(tmp_path, status):
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"import sys\ndef main():\n    print('trained')\n    return 0\n"
+        f"main()\nsys.exit({status})\n"
+    )
+    printed = run_script(PASS, script, ranks=2).printed
+    assert all(lines[0] == "trained" for lines in printed)
+
+
+@pytest.mark.parametrize(("status", "number"), [("7", 7), ("'no data'", 1)])
+def test_another_exit_status_is_a_failure_with_rank_and_status(tmp_path, status, number):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys\nfrom trainer.collective.courier import current\n"
+        f"if current().communicator.rank == 1: sys.exit({status})\n"
+    )
+    with pytest.raises(PeerError, match=rf"rank 1 .*ended with exit status {number}") as caught:
+        run_script(PASS, script, ranks=2)
+    assert ("no data" in str(caught.value)) == (number == 1)
+    assert "Traceback" not in str(caught.value)
