@@ -74,6 +74,64 @@ def test_what_a_terminal_adds_is_taken_off(saved, text):
 
 
 @pytest.mark.parametrize(
+    "pager",
+    [
+        "--More--\r        \r",
+        "\x1b[7m--More--\x1b[27m\r\x1b[K",
+        " --More-- " + "\x08" * 10 + " " * 10 + "\x08" * 10,
+        " --More-- " + "\x08" * 10,
+        "---(more 12%)---\r                                        \r",
+        "  ---- More ----\x1b[16D                \x1b[16D",
+    ],
+)
+def test_a_pager_leaves_the_next_line_its_indentation(pager):
+    before, after = "  mtu 9216", "  priority-flow-control mode on"
+    assert clean(f"{before}\r\n{pager}{after}\r\n") == f"{before}\n{after}\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "leaf1# ",
+        "leaf1#show clock",
+        "leaf1(config-if)# end",
+        "admin@leaf1> show interfaces",
+        "admin@leaf1:~$ show version",
+        "<leaf1>display version",
+        "2026 Dec  1 10:00:00 leaf1 %ETHPORT-5-IF_UP: Interface Ethernet1/1 is up",
+        "%LINK-3-UPDOWN: Interface Ethernet1/1, changed state to up",
+        "*Dec  1 10:00:00.123: %LINK-3-UPDOWN: Interface Ethernet1/1, changed state to up",
+        "Dec  1 10:00:00 leaf1 Ebra: %LINEPROTO-5-UPDOWN: Line protocol on Ethernet1 is up",
+        "%Dec  1 10:00:00:123 2026 leaf1 IFNET/3/PHY_UPDOWN: Physical state changed to up.",
+        "Dec  1 2026 10:00:00 leaf1 %%01IFNET/4/IF_STATE(l)[5]:Interface 25GE1/0/1 is up.",
+        "<165>1 2026-12-01T10:00:00.0+00:00 leaf1 dn_ifm 1 - - %IFM-5-OSTATE_UP: ethernet1/1/1",
+    ],
+)
+def test_a_prompt_or_a_log_message_between_two_lines_is_left_out(line):
+    before, after = "interface Ethernet1/1\n  mtu 9216\n", "  no shutdown\n"
+    assert clean(before + line + "\n" + after) == before + after
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  description leaf2# spare",
+        "username admin password 5 $5$abc#  role network-admin",
+        "  description %LINK-3-UPDOWN: seen here",
+        "#",
+        "! leaf1#",
+        "banner motd # leaf1 #",
+        "banner motd #keep out\nWelcome#",
+        "Dec is no month of this class",
+        "set system login message leaf1>",
+    ],
+)
+def test_a_line_that_can_be_configuration_is_kept(line):
+    text = f"hostname leaf1\n{line}\nline vty\n"
+    assert clean(text) == text
+
+
+@pytest.mark.parametrize(
     ("text", "left"),
     [
         ("leaf1# show version\nNXOS\n", "NXOS\n"),
