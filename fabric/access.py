@@ -17,6 +17,7 @@ import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from fabric.errors import ToolError
 from fabric.site import Site, SwitchSpec, state_dir_of
@@ -66,12 +67,9 @@ def user_name() -> str:
 
 
 def check_twin_is_up(site: Site) -> None:
-    """ToolError where the site is a twin and nobody has started it."""
-    if site.environment == "twin" and not twin_inventory_path(site).exists():
-        raise ToolError(
-            f"the twin of {site.path} is not up.",
-            advice=f"Start it with `paisoar twin up -f {site.path}`.",
-        )
+    """ToolError where the site is a twin and nobody has started it, or it has died."""
+    if site.environment == "twin":
+        _twin_inventory(site)
 
 
 def access_to(site: Site, device: str) -> Access:
@@ -92,15 +90,25 @@ def access_to(site: Site, device: str) -> Access:
     )
 
 
-def _twin_access(site: Site, device: str) -> Access:
+def _twin_inventory(site: Site) -> dict[str, Any]:
+    advice = f"Start it with `paisoar twin up -f {site.path}`."
     try:
-        inventory = json.loads(twin_inventory_path(site).read_text())
-        entry = inventory["devices"][device]
-    except (OSError, ValueError, KeyError):
+        inventory: dict[str, Any] = json.loads(twin_inventory_path(site).read_text())
+        pid = int(inventory["pid"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ToolError(f"the twin of {site.path} is not up.", advice=advice) from None
+    if not Path(f"/proc/{pid}").exists():
+        raise ToolError(f"the twin of {site.path} has died (process {pid}).", advice=advice)
+    return inventory
+
+
+def _twin_access(site: Site, device: str) -> Access:
+    entry = _twin_inventory(site)["devices"].get(device)
+    if entry is None:
         raise ToolError(
-            f"the twin of {site.path} is not up: {device} cannot be reached.",
-            advice=f"Start it with `paisoar twin up -f {site.path}`.",
-        ) from None
+            f"the twin of {site.path} has no {device}: it is of an earlier content of the file.",
+            advice=f"`paisoar twin down -f {site.path}`, then up, makes it anew.",
+        )
     return Access(
         host="127.0.0.1",
         port=entry["port"],

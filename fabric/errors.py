@@ -37,7 +37,8 @@ class PaisoarError(Exception):
         self.advice = advice
 
     def __str__(self) -> str:
-        return f"{self.message} {self.advice}".strip()
+        end = "." if self.advice and self.message[-1:] not in ("", ".", "!", "?", ":") else ""
+        return f"{self.message}{end} {self.advice}".strip()
 
 
 class InputError(PaisoarError):

@@ -41,6 +41,7 @@ write() {{
 away() {{
     [ -e "$1" ] || return 0
     rm -f "$1" && files=1
+    rmdir "$(dirname "$1")" 2> /dev/null || :
 }}
 reload() {{ [ "$files" = 0 ] || systemctl daemon-reload; }}
 """

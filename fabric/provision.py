@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import shutil
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -179,7 +180,14 @@ def load_run(site: Site, run_id: str) -> tuple[RunResult, Plan]:
         )
     if result.kind == "check":
         raise InputError(f"run {run_id} was a check: it changed nothing")
-    plan = read_plan(run_folder(site, run_id) / "plan.json")
+    try:
+        plan = read_plan(run_folder(site, run_id) / "plan.json")
+    except InputError as error:
+        error.advice = (
+            "What this run changed cannot be told any more. `paisoar plan` shows the way from "
+            "here to the intent."
+        )
+        raise
     if not site.name == plan.site == result.site:
         raise InputError(f"run {run_id} is of site {plan.site!r}, this is {site.name!r}")
     return result, plan
@@ -284,6 +292,7 @@ def _carry_out(run: _Run, plan: Plan, outcomes: Mapping[str, Outcome]) -> RunRes
         write_plan(folder / "plan.json", plan)
         save_result(run.site, result)
     except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
         raise ToolError(
             f"the record of a run cannot be kept in {folder}: {error.strerror}. "
             "Nothing was touched."

@@ -148,7 +148,23 @@ def on_path(observation: Observation, source: PortRef, target: PortRef) -> tuple
                 passes = min(port.mtu_bytes, port.class_mtu_bytes[observation.priority])
                 if passes < needed:
                     return f"{ref} passes packets of {passes:,} bytes only", ref
+            if cap := _capped(observation, egress):
+                return cap, egress
     return UNKNOWN, source
+
+
+def _capped(observation: Observation, port: PortRef) -> str:
+    """What keeps RDMA from this port's full rate; empty where nothing does."""
+    here = port_state(observation, port)
+    if here is None:
+        return ""
+    queue = here.queue(here.class_of_dscp(observation.site.intent.roce.dscp[0]))
+    if queue is not None and queue.max_rate_bps:
+        return f"{port} sends RDMA at {queue.max_rate_bps / 1e9:g} Gb/s at most"
+    dcqcn = here.nic.dcqcn if here.nic is not None else None
+    if dcqcn is not None and dcqcn.max_rate_mbps:
+        return f"{port} sends a queue pair at {dcqcn.max_rate_mbps / 1e3:g} Gb/s at most"
+    return ""
 
 
 def link_down(

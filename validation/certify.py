@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 
@@ -97,9 +97,12 @@ def certify(
     *,
     reader: StateReader = read_states,
     clock: Clock = utc_now,
+    on_warning: Callable[[str], None] = lambda _line: None,
 ) -> Certificate:
     """Sign what this run has shown. The devices are read once more before.
 
+    ``on_warning`` is told what does no harm now and may later, as settings that a
+    reboot takes away: such a fabric is certified, and the gate reads it again.
     Raises JudgedBadError that lists what is missing, DevicesError where a device
     does not answer, InputError where the signing key is not usable.
     """
@@ -112,7 +115,7 @@ def certify(
     if lines:
         raise _withheld(site, run, lines)
     states = _states_of(run)
-    wrong = _not_as_intended(site, states)
+    wrong, warnings = _audited(site, states)
     if wrong:
         raise _withheld(site, run, wrong)
     _unchanged(site, run, states, reader)
@@ -139,19 +142,21 @@ def certify(
     except InputError:
         beside.unlink()
         raise
+    for line in warnings:
+        on_warning(line)
     return certificates.verify(site, predicate.id, clock=lambda: now)
 
 
-def _not_as_intended(site: Site, states: Mapping[str, DeviceQos]) -> list[str]:
-    """Errors of an audit of what was measured: traffic alone does not show them all."""
+def _audited(site: Site, states: Mapping[str, DeviceQos]) -> tuple[list[str], list[str]]:
+    """Errors and warnings of an audit of what was measured: traffic does not show them all."""
     intended = {name: expected_qos(site, name) for name in states}
-    findings = audit(site, states, intended).findings
-    lines = [
-        f"audit, {finding.rule}: {finding.device} {finding.port}: {finding.message}"
-        for finding in findings
-        if finding.severity == "error"
-    ]
-    return _listed(lines, "findings")
+    errors: list[str] = []
+    warnings: list[str] = []
+    for finding in audit(site, states, intended).findings:
+        where = f"{finding.device} {finding.port}".strip()
+        lines = errors if finding.severity == "error" else warnings
+        lines.append(f"audit, {finding.rule}: {where}: {finding.message}")
+    return _listed(errors, "findings"), _listed(warnings, "warnings")
 
 
 def _wrong_run(site: Site, run: ValidationRun, now: datetime) -> list[str]:

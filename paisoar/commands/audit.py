@@ -101,6 +101,7 @@ def _live(
 ) -> tuple[Answer, AuditReport]:
     from fabric.audit.record import save_audit
     from fabric.devices.registry import expected_qos
+    from fabric.plan import make_plan
     from fabric.playread import read_states_by_playbook
     from validation.baseline import certified_states
 
@@ -118,7 +119,10 @@ def _live(
         outputs=read.outputs,
         counters=counted,
     )
-    save_audit(site, report)
+    try:
+        save_audit(site, report)
+    except OSError as error:
+        ui.say(f"this audit is not kept for reports: {error}")
     if save is not None:
         from fabric.saved.layout import save_outputs, save_site
 
@@ -127,9 +131,11 @@ def _live(
         save_site(save, site)
     failed = {name: error.message for name, error in read.failed.items()}
     document = report.to_json() | {"unreachable": failed}
+    changes = bool(make_plan(site, read).changed)
+    after = _after(report, file, read.failed, plan_changes=changes)
     answer = Answer(
         document,
-        lambda out: show_report(out, report, read.failed, after=_after(report, file, read.failed)),
+        lambda out: show_report(out, report, read.failed, after=after),
         good=report.clean and not failed,
         exit_code=3 if failed else 1,
     )
@@ -260,8 +266,13 @@ def show_report(
         out.print(after)
 
 
-def _after(report: AuditReport, file: Path, failed: Mapping[str, PaisoarError]) -> str:
-    """What to do next about a fabric that was read."""
+def _after(
+    report: AuditReport, file: Path, failed: Mapping[str, PaisoarError], *, plan_changes: bool
+) -> str:
+    """What to do next about a fabric that was read; ``plan_changes`` where a plan mends some."""
+    if report.findings and not plan_changes:
+        explain = f"paisoar explain {report.findings[0].rule}"
+        return f"A plan would change nothing: mend it on the device. {explain} says how."
     if report.findings:
         plan, provision = command_line("plan", file), command_line("provision", file)
         return f"Mend with: {plan}, then: {provision}\n{_learn(report)}"
@@ -273,7 +284,7 @@ def _after_saved(report: AuditReport, folder: Path, file: Path | None) -> str:
     if not report.findings:
         return ""
     if file is not None:
-        return _after(report, file, {})
+        return _after(report, file, {}, plan_changes=True)
     first = f"paisoar init --from {shlex.quote(str(folder))}"
     return f"Mend with what stands behind >, or manage it, from: {first}\n{_learn(report)}"
 

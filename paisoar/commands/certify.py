@@ -80,13 +80,17 @@ def issue(ui: Ui, file: Path, run_id: str = "") -> Answer:
 
     site = load_site(file)
     ui.say("reading the devices once more")
-    signed = sign(site, load_run(site, run_id) if run_id else latest_run(site))
+    warnings: list[str] = []
+    run_of = load_run(site, run_id) if run_id else latest_run(site)
+    signed = sign(site, run_of, on_warning=warnings.append)
 
     def show(out: Console) -> None:
         _facts(out, signed)
+        for line in warnings:
+            out.print(f"warning: {line}", style="yellow")
         out.print(f"Next: {command_line('train', file)}, or {command_line('report', file)}")
 
-    return Answer(signed.to_json() | {"file": str(signed.path)}, show)
+    return Answer(signed.to_json() | {"file": str(signed.path), "warnings": warnings}, show)
 
 
 def _show(ui: Ui, file: Path, which: str) -> Answer:
@@ -118,9 +122,7 @@ def _verify(ui: Ui, file: Path, which: str) -> Answer:
         refused = error
         return Answer(
             {"valid": False, "reason": error.reason, "message": error.message},
-            lambda out: out.print(
-                f"not valid ({refused.reason}): {refused.message} {refused.advice}", markup=False
-            ),
+            lambda out: out.print(f"not valid ({refused.reason}): {refused}", markup=False),
             good=False,
         )
     return Answer(
@@ -144,6 +146,9 @@ def _revoke(ui: Ui, file: Path, which: str, reason: str) -> Answer:
 def _facts(out: Console, found: Certificate) -> None:
     predicate = found.predicate
     table = Table(show_header=False)
+    table.add_column()
+    # Paths and hashes are copied: none may be cut off.
+    table.add_column(overflow="fold")
     table.add_row("certificate", found.id)
     table.add_row("site", found.site)
     table.add_row("evidence class", found.evidence_class)

@@ -66,6 +66,13 @@ def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
         "unreadable": dict(made.unreadable),
     }
 
+    shut = [
+        f"{name} {facts.port}"
+        for name, state in states.states.items()
+        for facts in state.facts
+        if facts.admin_up is False
+    ]
+
     def show(out: Console) -> None:
         for drift in drifted:
             what = f"{drift.device}, changed by somebody since run {drift.run_id}"
@@ -73,6 +80,8 @@ def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
         if drifted and made.changed:
             out.print("")
         show_diffs(out, {name: made.diff(name) for name in made.changed})
+        if shut:
+            out.print(f"Shut, and left so by a plan: {', '.join(shut)}.")
         for name, why in made.unreadable.items():
             out.print(f"not read: {name}: {why}")
         if made.changed:

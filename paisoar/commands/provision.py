@@ -146,6 +146,7 @@ def _answer(result: RunResult, file: Path) -> Answer:
         for outcome in result.devices.values():
             counts[outcome.state] = counts.get(outcome.state, 0) + 1
         words = ", ".join(f"{count} {state}" for state, count in counts.items())
+        words = words or "nothing was to be done"
         out.print(f"Run {result.run_id}: {words}. {result.stopped}".strip())
         if error is not None:
             out.print(error.message, style="red")

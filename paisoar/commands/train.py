@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -202,7 +203,9 @@ def start(
     try:
         gate_pass = open_gate(site, wanted, certificate=certificate or None)
     except GateRefusedError as error:
-        save_refusal(jobs, error, datetime.now(UTC))
+        # Kept for reports; where that is not possible the refusal stands all the same.
+        with contextlib.suppress(OSError, InputError):
+            save_refusal(jobs, error, datetime.now(UTC))
         raise
     forget_refusal(jobs)
     folder = resume or jobs / f"{datetime.now(UTC):%Y%m%d-%H%M%S}"

@@ -101,7 +101,7 @@ def _break(ui: Ui, file: Path, kind: str, device: str | None, port: str | None) 
     done = break_fabric(site, kind, device, port)
 
     def show(out: Console) -> None:
-        out.print(f"{done} Next: {command_line('audit', file)}")
+        out.print(f"{done}. Next: {command_line('audit', file)}")
 
     return Answer({"kind": kind, "done": done}, show)
 

@@ -72,10 +72,10 @@ def test_forth_and_back_leaves_what_was_there(run, tmp_path, shell):
     assert back.returncode == 0, back.stderr
     assert old.read_text() == "before\n\n"
     assert not new.exists()
+    assert not new.parent.exists()
     assert not state.exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "bin",
-        "etc",
         "old",
         "systemctl.log",
     ]

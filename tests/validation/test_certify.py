@@ -222,3 +222,10 @@ def test_a_port_that_is_shut_is_not_certified_although_traffic_passes(fabric):
     made = run(fabric)
     with pytest.raises(JudgedBadError, match="leaf1:Ethernet1/1 has no link"):
         sign(fabric, made)
+
+
+def test_what_a_reboot_would_take_away_is_said_with_the_certificate(fabric):
+    fabric.states["leaf1"] = replace(fabric.states["leaf1"], saved=False)
+    told = []
+    assert sign(fabric, run(fabric), on_warning=told.append).id
+    assert any(line.startswith("audit, unsaved: leaf1") for line in told)

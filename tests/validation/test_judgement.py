@@ -140,6 +140,15 @@ def test_a_pair_that_does_not_get_through_fails_reach(fabric):
     assert reach.reason.endswith("spine1:Ethernet1/2 passes packets of 2,000 bytes only")
     assert reach.device == "spine1"
 
+    change_port(fabric, PortRef("spine1", "Ethernet1/2"), mtu_bytes=9216)
+    queues = fabric.states["host1"].port(HOST1.port).queues
+    capped = tuple(
+        replace(q, max_rate_bps=5 * 10**9) if q.traffic_class == 3 else q for q in queues
+    )
+    change_port(fabric, HOST1, queues=capped)
+    reach = next(f for f in failures(fabric, "preflight") if f.id == "preflight.reach")
+    assert reach.reason.endswith("host1:ens1f0 sends RDMA at 5 Gb/s at most")
+
 
 def test_a_wrong_dscp_map_on_a_nic_fails_the_priority_check_by_counters(fabric):
     wrong = tuple(5 if dscp == 26 else p for dscp, p in enumerate([0] * 64))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -13,7 +15,8 @@ from netmiko import ConnectHandler
 from netmiko.exceptions import ConfigInvalidException, NetmikoBaseException
 from paramiko.ssh_exception import SSHException
 
-from fabric.access import access_to
+from fabric.access import access_to, check_twin_is_up, twin_inventory_path
+from fabric.errors import ToolError
 from fabric.site import Site
 from fabric.topology import ClosShape
 from fabric.twin.lifecycle import down, up
@@ -213,3 +216,21 @@ def test_two_sessions_see_the_same_configuration(twin: Site):
             assert "  description seen by both\n" in await expect(first, "leaf1# ")
 
     asyncio.run(talk())
+
+
+def test_a_twin_that_has_died_is_said_to_be_dead(tmp_path):
+    site = make_site(tmp_path)
+    with pytest.raises(ToolError, match="is not up"):
+        check_twin_is_up(site)
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    path = twin_inventory_path(site)
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"pid": ended.pid, "devices": {}}))
+    for reach in (lambda: check_twin_is_up(site), lambda: access_to(site, "leaf1")):
+        with pytest.raises(ToolError, match="has died") as caught:
+            reach()
+        assert "paisoar twin up" in caught.value.advice
+    path.write_text(json.dumps({"pid": os.getpid(), "devices": {}}))
+    with pytest.raises(ToolError, match="has no leaf1"):
+        access_to(site, "leaf1")
