@@ -20,6 +20,7 @@ from fabric.collect import States, read_states
 from fabric.compare import differences
 from fabric.devices.base import ReadError
 from fabric.devices.registry import expected_qos, module_of, target_of
+from fabric.drift import applied_orders
 from fabric.errors import AccessError, DeviceError, InputError, ToolError
 from fabric.events import Event, OnEvent
 from fabric.hostssh import close_hosts
@@ -35,7 +36,7 @@ from fabric.plan import (
 )
 from fabric.planfile import read_plan, write_plan
 from fabric.runlock import run_lock
-from fabric.runs import RunKind, RunResult, load_result, new_id, run_folder, save_result
+from fabric.runs import RunKind, RunResult, load_result, new_id, run_folder, run_ids, save_result
 from fabric.site import Site
 from fabric.stop import StopSwitch
 from fabric.switchssh import close_switches
@@ -113,16 +114,21 @@ def _limited(plan: Plan, only: Collection[str]) -> Plan:
 
 
 def rollback(
-    site: Site, run_id: str, on_event: OnEvent | None = None, *, parallel: int = PARALLEL
+    site: Site,
+    run_id: str,
+    on_event: OnEvent | None = None,
+    *,
+    only: Collection[str] | None = None,
+    parallel: int = PARALLEL,
 ) -> RunResult:
-    """Put back what a run changed, as a run of its own.
+    """Put back what a run changed, as a run of its own; ``only`` leaves all others alone.
 
     Devices that already do what they did before stay as they are. On a device
     whose change broke off, what is there of it is taken away. InputError, with
     nothing touched, where a device's settings have changed since the run.
     """
     result, plan = load_run(site, run_id)
-    changed = changed_by(result, plan)
+    changed = tuple(name for name in changed_by(result, plan) if only is None or name in only)
     missing = [name for name in changed if name not in site.devices]
     if missing:
         raise InputError(
@@ -148,7 +154,9 @@ def rollback(
             if as_before and not (broke_off and done.kind == "switch"):
                 outcomes[name] = Outcome("unchanged", "as it was before the run")
                 continue
-            if not (broke_off or as_before):
+            if broke_off and (later := _changed_later(site, run_id, name)):
+                refusals.append(f"{name}: run {later} has changed it since, take that back first")
+            elif not (broke_off or as_before):
                 refusals += _changed_since(site, done, states, name)
             orders[name] = order_back(done, now, broke_off=broke_off)
         if refusals:
@@ -251,6 +259,13 @@ def _may_have_changed(result: RunResult, name: str) -> bool:
     if outcome is None:
         return not result.ended_at
     return outcome.state in ("done", "failed")
+
+
+def _changed_later(site: Site, run_id: str, name: str) -> str:
+    """The later run that has changed this device and was not taken back; empty if none has."""
+    later, _order = applied_orders(site).get(name, ("", None))
+    ids = run_ids(site)
+    return later if later and ids.index(later) > ids.index(run_id) else ""
 
 
 def _changed_since(site: Site, done: DevicePlan, states: States, name: str) -> list[str]:

@@ -67,6 +67,7 @@ def provision(
 def rollback(
     run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run to take back.")],
     file: FileOption = DEFAULT_FILE,
+    device: DeviceOption = None,
     diff: DiffOption = False,
     yes: YesOption = False,
     as_json: JsonOption = False,
@@ -75,7 +76,8 @@ def rollback(
 
     Asks first on a terminal; without one, or with --json, it does not.
     """
-    run(as_json, lambda ui: _rollback(ui, file, run_id, ask=not (yes or as_json), diff=diff))
+    ask = not (yes or as_json)
+    run(as_json, lambda ui: _rollback(ui, file, run_id, device, ask=ask, diff=diff))
 
 
 def apply(
@@ -106,21 +108,24 @@ def apply(
     return _answer(result, file)
 
 
-def _rollback(ui: Ui, file: Path, run_id: str, *, ask: bool, diff: bool) -> Answer:
+def _rollback(
+    ui: Ui, file: Path, run_id: str, names: list[str] | None, *, ask: bool, diff: bool
+) -> Answer:
     from fabric.plan import undo
     from fabric.provision import changed_by, load_run
     from fabric.provision import rollback as take_back
 
     site = load_site(file)
     result, plan = load_run(site, run_id)
-    changed = changed_by(result, plan)
+    only = None if names is None else site.select(names)
+    changed = [name for name in changed_by(result, plan) if only is None or name in only]
     check_twin_is_up(site)
     if diff:
         show_diffs(ui.err, {name: undo(plan.devices[name].change).diff for name in changed})
     if ask:
         _confirm(ui, f"Run {run_id} of {result.started_at} changed", changed, "Take it back?")
     with ui.events(f"taking back run {run_id}", len(changed)) as on_event:
-        back = take_back(site, run_id, on_event)
+        back = take_back(site, run_id, on_event, only=only)
     return _answer(back, file)
 
 

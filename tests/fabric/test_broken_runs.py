@@ -13,7 +13,7 @@ import pytest
 from fabric.devices.registry import module_of
 from fabric.errors import AccessError, InputError
 from fabric.plan import make_plan, order_back, remains_of
-from fabric.planfile import save_plan
+from fabric.planfile import save_plan, write_plan
 from fabric.provision import provision, rollback
 from fabric.runlock import run_lock
 from fabric.runs import latest_run, load_result, run_folder, save_result
@@ -150,6 +150,25 @@ def test_a_check_changes_nothing_and_only_the_chosen_are_changed(net):
     with pytest.raises(InputError, match="it cannot be taken back itself") as caught:
         rollback(net.site, back.run_id)
     assert "paisoar plan" in caught.value.advice
+
+
+@pytest.mark.slow
+def test_a_killed_run_takes_back_nothing_that_a_later_one_has_done(net):
+    plan = make_plan(net.site, net.read())
+    killed = provision(net.site, plan, only=["leaf1"])
+    # What its folder holds once it was killed: the whole plan, and no outcomes.
+    write_plan(run_folder(net.site, killed.run_id) / "plan.json", plan)
+    os.utime(run_folder(net.site, killed.run_id) / "plan.json", (1, 1))
+    save_result(net.site, dataclasses.replace(killed, devices={}, ended_at=""))
+    later = provision(net.site, make_plan(net.site, net.read()))
+    assert later.devices["leaf2"].state == "done"
+    before = {name: net.running(name) for name in net.names}
+    with pytest.raises(InputError, match=f"leaf2: run {later.run_id} has changed it since"):
+        rollback(net.site, killed.run_id)
+    assert {name: net.running(name) for name in net.names} == before
+    back = rollback(net.site, killed.run_id, only=["leaf1"])
+    assert {name: out.state for name, out in back.devices.items()} == {"leaf1": "done"}
+    assert net.running("leaf2") == before["leaf2"]
 
 
 def test_two_runs_at_once_are_refused(net):
