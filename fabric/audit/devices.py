@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fabric.audit.findings import Skip
 from fabric.audit.rule import Fault, Subject, remarks_only, rule
 from fabric.compare import differences
+from fabric.devices.registry import module_of
 
 
 @rule(
@@ -37,7 +38,14 @@ def unsaved(subject: Subject) -> Iterator[Fault | Skip]:
     if subject.live.saved is None:
         yield Skip("unsaved", subject.live.device, "the startup configuration was not shown")
     elif not subject.live.saved:
-        yield Fault("the running configuration is not the startup configuration")
+        yield Fault(
+            "the running configuration is not the startup configuration", fix=_save(subject)
+        )
+
+
+def _save(subject: Subject) -> tuple[str, ...]:
+    """The vendor's own commands; empty where its module names none."""
+    return module_of(subject.site, subject.live.device).safety_net("audit").save
 
 
 @rule(

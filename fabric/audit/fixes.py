@@ -1,19 +1,22 @@
-"""The device's own commands that mend one finding, and nothing else of it.
+"""The device's own commands that mend one finding, and nothing else of the device.
 
 A device module works out the change from what a device holds to any state. Asked
-once for the state as it is, and once with the finding's fields put right, the lines
-that only the second has are the fix: in the device's language, for its own
-configuration.
+once for the state with everything put right that is found of some ports, and once
+without the fields of one rule, the lines that only the first has are its fix: in
+the device's language, for its own configuration. To them belong the objects that
+these lines use, and what has to go first. Since every fix of a port leads to the same
+state of it, one never undoes another.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from fabric.audit.rule import Rule
-from fabric.devices.base import Outputs, ReadError
+from fabric.audit.rule import FIX, Rule
+from fabric.devices.base import Change, Outputs, ReadError
 from fabric.devices.registry import module_of, target_of
 from fabric.errors import PaisoarError
 from fabric.qos import DeviceQos, PortQos
@@ -22,6 +25,17 @@ from fabric.site import Site
 # Working a change out takes a tenth of a second; a fabric with more findings than
 # this is mended by a plan.
 MAX_FINDINGS = 40
+
+# Names of objects that device modules make.
+_NAME = re.compile(r"paisoar[-_][\w-]+", re.IGNORECASE)
+
+# A line below the lines that it is indented under, outermost first.
+Path = tuple[str, ...]
+# (device, port) -> fields that its findings want mended
+Fields = Mapping[tuple[str, str], frozenset[str]]
+# Of a line and all lines of its change: lines to be sent ahead of it, and lines of
+# the change without which it means something else.
+Companions = Callable[[str, Sequence[str]], tuple[Sequence[str], Sequence[str]]]
 
 
 class Fixes:
@@ -33,30 +47,61 @@ class Fixes:
         states: Mapping[str, DeviceQos],
         intended: Mapping[str, DeviceQos],
         outputs: Mapping[str, Outputs],
+        fields: Fields,
     ) -> None:
         self._site, self._states, self._intended = site, states, intended
-        self._outputs = outputs
-        self._as_it_is: dict[str, Sequence[str] | None] = {}
-        self._left = MAX_FINDINGS
+        self._outputs, self._fields = outputs, fields
+        self._planned: dict[str, Change | None] = {}
+        self._known: dict[tuple[str, tuple[str, ...], frozenset[str]], tuple[str, ...]] = {}
 
-    def lines(self, rule: Rule, device: str, ports: Sequence[str]) -> tuple[str, ...]:
-        """Commands that put this rule's fields of these ports right; empty where unknown."""
-        if not rule.fields or device not in self._outputs or not self._left:
-            return ()
-        self._left -= 1
-        now = self._now(device)
-        if device not in self._as_it_is:
-            self._as_it_is[device] = self._commands(device, now)
-        before = self._as_it_is[device]
-        wanted = {port.name: port for port in self._intended[device].ports}
-        mended = tuple(
-            mend(port, wanted[port.name], rule.fields) if port.name in ports else port
-            for port in now.ports
-        )
-        after = self._commands(device, dataclasses.replace(now, ports=mended))
+    def of(self, rule: Rule, device: str, ports: Sequence[str]) -> tuple[str, ...]:
+        """What mends a finding of this rule on these ports.
+
+        Commands where the device's module knows them, a plan where that changes
+        anything, else what the rule says to do by hand.
+        """
+        if not rule.fields:
+            return (rule.mend,)
+        if device not in self._outputs:
+            return FIX
+        if lines := self._lines(rule, device, tuple(ports)):
+            return lines
+        if device not in self._planned:
+            self._planned[device] = self._change(device, self._intended[device])
+        plan = self._planned[device]
+        return (rule.mend,) if plan is not None and plan.empty else FIX
+
+    def _lines(self, rule: Rule, device: str, ports: tuple[str, ...]) -> tuple[str, ...]:
+        """Commands that put right what this rule finds of these ports; empty where unknown."""
+        key = device, ports, frozenset(rule.fields)
+        if key not in self._known:
+            if len(self._known) >= MAX_FINDINGS:
+                return ()
+            self._known[key] = self._worked_out(*key)
+        return self._known[key]
+
+    def _worked_out(
+        self, device: str, ports: tuple[str, ...], fields: frozenset[str]
+    ) -> tuple[str, ...]:
+        before = self._mended(device, ports, but=fields)
+        after = self._mended(device, ports)
         if before is None or after is None:
             return ()
-        return only_in(after, before)
+        companions = getattr(module_of(self._site, device), "companions", None)
+        names = [port.name for port in self._intended[device].ports]
+        return fix_lines(after.commands, before.commands, names, companions)
+
+    def _mended(
+        self, device: str, ports: tuple[str, ...], but: frozenset[str] = frozenset()
+    ) -> Change | None:
+        """The change to all that is found of these ports put right, but these fields."""
+        now = self._now(device)
+        wanted = {port.name: port for port in self._intended[device].ports}
+        mended = []
+        for port in now.ports:
+            found = self._fields.get((device, port.name), frozenset()) if port.name in ports else ()
+            mended.append(mend(port, wanted[port.name], sorted(set(found) - but)))
+        return self._change(device, dataclasses.replace(now, ports=tuple(mended)))
 
     def _now(self, device: str) -> DeviceQos:
         """The cabled ports as they are, in the form of an intended state."""
@@ -64,14 +109,13 @@ class Fixes:
         held = (live.port(port.name) for port in intended.ports)
         return dataclasses.replace(intended, ports=tuple(port for port in held if port))
 
-    def _commands(self, device: str, state: DeviceQos) -> Sequence[str] | None:
+    def _change(self, device: str, state: DeviceQos) -> Change | None:
         try:
-            change = module_of(self._site, device).change(
+            return module_of(self._site, device).change(
                 target_of(self._site, device), self._outputs[device], state
             )
         except (PaisoarError, ReadError, ValueError, KeyError):
             return None
-        return change.commands
 
 
 def mend(port: PortQos, intended: PortQos, fields: Sequence[str]) -> PortQos:
@@ -85,18 +129,77 @@ def mend(port: PortQos, intended: PortQos, fields: Sequence[str]) -> PortQos:
     return dataclasses.replace(port, **own, nic=nic)
 
 
-def only_in(lines: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
-    """Lines that the others do not have, each under the lines that it is indented below."""
-    known = {_key(path) for path in _paths(others)}
-    found: dict[tuple[str, ...], str] = {}
-    for path in _paths(lines):
-        if _key(path) not in known:
-            for depth in range(1, len(path) + 1):
-                found.setdefault(_key(path[:depth]), path[depth - 1])
-    return tuple(found.values())
+def fix_lines(
+    lines: Sequence[str],
+    others: Sequence[str],
+    ports: Sequence[str],
+    companions: Companions | None = None,
+) -> tuple[str, ...]:
+    """The lines that the others do not have, and what these need in order to be taken.
+
+    Objects of ours that nothing uses any more stay: another fix may use them.
+    """
+    paths = list(_paths(lines))
+    known = set(_paths(others))
+    kept = {path for path in paths if path not in known and not _tidies(path)}
+    kept |= {path for path in paths if any(_replaced(path, other) for other in kept)}
+    extra: dict[Path, tuple[str, ...]] = {}
+    definitions = _definitions(paths, ports)
+    new = set(kept)
+    while new:
+        needed = {
+            path
+            for one in new
+            for name in _NAME.findall(one[-1])
+            for path in definitions.get(name, ())
+        }
+        for one in new if companions else ():
+            ahead, along = companions(one[-1], lines) if companions else ((), ())
+            extra[one] = tuple(ahead)
+            needed |= {(line,) for line in along}
+        new = needed - kept
+        kept |= new
+    found: dict[Path, None] = {}
+    for path in paths:
+        if path in kept:
+            found.update(dict.fromkeys((line,) for line in extra.get(path, ())))
+            found.update(dict.fromkeys(path[:depth] for depth in range(1, len(path) + 1)))
+    return tuple(path[-1] for path in found)
 
 
-def _paths(lines: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def _definitions(paths: Sequence[Path], ports: Sequence[str]) -> dict[str, list[Path]]:
+    """Lines that define each object of ours: those under its name that name no port."""
+    any_port = re.compile("|".join(rf"(?<![\w/]){re.escape(port)}(?![\w/])" for port in ports))
+    found: dict[str, list[Path]] = {}
+    heads: dict[str, list[str]] = {}
+    for path in paths:
+        if path[0] not in heads:
+            plain = not _tidies(path[:1]) and not (ports and any_port.search(path[0]))
+            heads[path[0]] = _NAME.findall(path[0]) if plain else []
+        for name in heads[path[0]]:
+            found.setdefault(name, []).append(path)
+    return found
+
+
+def _tidies(path: Path) -> bool:
+    """Whether this takes away a whole object of ours."""
+    words = path[0].split()
+    taking = "DEL" in words or words[0] in ("no", "undo", "delete")
+    return len(path) == 1 and taking and _NAME.search(words[-1]) is not None
+
+
+def _replaced(path: Path, kept: Path) -> bool:
+    """Whether this detaches what a line that is kept puts another in the place of."""
+    words, others = path[-1].split(), kept[-1].split()
+    return (
+        path[:-1] == kept[:-1]
+        and len(words) > 2
+        and words[0] in ("no", "undo")
+        and words[1:-1] == others[:-1]
+    )
+
+
+def _paths(lines: Sequence[str]) -> Iterator[Path]:
     """Each line below the lines that it is indented under."""
     above: list[str] = []
     for line in lines:
@@ -104,10 +207,6 @@ def _paths(lines: Sequence[str]) -> Iterator[tuple[str, ...]]:
             above.pop()
         above.append(line)
         yield tuple(above)
-
-
-def _key(path: Sequence[str]) -> tuple[str, ...]:
-    return tuple(line.strip() for line in path)
 
 
 def _indent(line: str) -> int:

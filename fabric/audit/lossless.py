@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fabric.audit.findings import Skip
-from fabric.audit.rule import Fault, Subject, numbers, rule
+from fabric.audit.rule import FIX, Fault, Subject, numbers, rule
 from fabric.qos import PortQos
 
 _PFC_SEE = (
@@ -80,6 +80,7 @@ def bare_tier(subject: Subject) -> Iterator[Fault | Skip]:
             "no port of this switch has PFC on a lossless priority or ECN in any queue",
             "",
             (f"{live.device}: {len(subject.pairs)} cabled ports, PFC on none, ECN in none",),
+            FIX,
         )
 
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from fabric.audit.findings import Skip
-from fabric.audit.rule import SOFTWARE_FAMILIES, Fault, Subject, first, numbers, rule
+from fabric.audit.rule import FIX, SOFTWARE_FAMILIES, Fault, Subject, first, numbers, rule
 from fabric.qos import Dcqcn, Nic
 
 _CNP_MARKS = ("cnp_dscp", "cnp_priority")
@@ -345,4 +345,4 @@ def persistence(subject: Subject) -> Iterator[Fault | Skip]:
             if skip := subject.skip("persistence", port, "whether the settings survive"):
                 yield skip
             else:
-                yield Fault("the settings do not survive a reboot", port)
+                yield Fault("the settings do not survive a reboot", port, fix=FIX)

@@ -253,7 +253,7 @@ def finding(rule_: Rule, device: str, fault: Fault) -> Finding:
         fault.port,
         f"{fault.message}. {rule_.cost}",
         fault.evidence,
-        fault.fix or FIX,
+        fault.fix,
     )
 
 

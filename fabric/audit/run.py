@@ -18,7 +18,7 @@ from fabric.audit import (  # noqa: F401
     queues,
     watchdogs,
 )  # fmt: skip
-from fabric.audit.findings import AuditReport, Finding, Skip
+from fabric.audit.findings import AuditReport, Skip
 from fabric.audit.fixes import Fixes
 from fabric.audit.fleet import odd_ones
 from fabric.audit.paths import Pairs, path_report
@@ -56,9 +56,8 @@ def audit(
     """
     wanted = Wanted(site)
     pairs = Pairs(site.topology)
-    fixes = Fixes(site, states, intended, outputs or {})
     odd = odd_ones(states)
-    findings: list[Finding] = []
+    found: list[tuple[Rule, str, Fault]] = []
     skips: list[Skip] = []
     if counters is None:
         skips += [Skip(rule.id, "", NO_COUNTERS) for rule in rules() if rule.needs_counters]
@@ -82,10 +81,12 @@ def audit(
                     skips.append(item)
                 else:
                     faults.append(item)
-            findings += [
-                finding(rule, device, _completed(fault, rule, device, fixes, pairs))
-                for fault in _merged(faults)
-            ]
+            found += [(rule, device, fault) for fault in _merged(faults)]
+    fixes = Fixes(site, states, intended, outputs or {}, _fields(found))
+    findings = [
+        finding(rule, device, _completed(fault, rule, device, fixes, pairs))
+        for rule, device, fault in found
+    ]
     order = {"error": 0, "warning": 1}
     findings.sort(key=lambda finding: order[finding.severity])
     report = path_report(pairs, site.topology, wanted, states, intended)
@@ -103,11 +104,24 @@ def _judged(rule: Rule, subject: Subject) -> Iterator[Fault | Skip]:
 
 def _completed(fault: Fault, rule: Rule, device: str, fixes: Fixes, pairs: Pairs) -> Fault:
     """The fault with its fix, and with how many pairs of hosts it stands between."""
-    ports = [port for port in fault.port.split(", ") if port]
+    ports = _ports(fault)
     over = pairs.over([PortRef(device, port) for port in ports] or [PortRef(device, "")])
     line = f"on the path of {over} of {pairs.total} host pairs"
-    fix = fault.fix or fixes.lines(rule, device, ports)
+    fix = fault.fix or fixes.of(rule, device, ports)
     return Fault(fault.message, fault.port, (*fault.evidence, line), fix)
+
+
+def _ports(fault: Fault) -> list[str]:
+    return [port for port in fault.port.split(", ") if port]
+
+
+def _fields(found: list[tuple[Rule, str, Fault]]) -> dict[tuple[str, str], frozenset[str]]:
+    """What all findings of a port want mended, by device and port."""
+    fields: dict[tuple[str, str], frozenset[str]] = {}
+    for rule, device, fault in found:
+        for port in _ports(fault):
+            fields[device, port] = fields.get((device, port), frozenset()).union(rule.fields)
+    return fields
 
 
 def _merged(faults: list[Fault]) -> list[Fault]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from fabric.counters import CounterSnapshot
 from fabric.devices.base import Capabilities, Change, Outputs, SafetyNet, Target
@@ -10,6 +11,7 @@ from fabric.devices.ports import front_port
 from fabric.devices.sonic import counters
 from fabric.devices.sonic import read as reading
 from fabric.devices.sonic.change import change
+from fabric.devices.sonic.companions import companions
 from fabric.devices.sonic.database import to_text
 from fabric.devices.sonic.names import is_physical
 from fabric.devices.sonic.normalise import normalise
@@ -84,6 +86,10 @@ class SonicModule:
         if not intended.ports:
             return Change()
         return change(target.device, running, intended)
+
+    def companions(self, line: str, lines: Sequence[str]) -> tuple[list[str], list[str]]:
+        """What belongs to a command of a change of which only a part is sent."""
+        return companions(line, lines)
 
     def safety_net(self, run_id: str) -> SafetyNet:
         """A checkpoint, the rollback to it, and saving.
