@@ -7,6 +7,7 @@ nothing follows from it.
 from __future__ import annotations
 
 import ipaddress
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -171,7 +172,9 @@ def _switch_faults(
     if not topology.ports_of[name]:
         yield at, f"switch {name} has no cable"
     ratio = topology.oversubscription(name)
-    if len(topology.switches) > 1 and ratio > document.max_oversubscription + 1e-9:
+    if len(topology.switches) > 1 and math.isinf(ratio):
+        yield at, f"{name} has hosts, but no cable to another switch"
+    elif len(topology.switches) > 1 and ratio > document.max_oversubscription + 1e-9:
         yield (
             at,
             f"{name} is oversubscribed {ratio:g}:1, "

@@ -96,6 +96,10 @@ class YamlFile:
         elif fault["type"] == "missing":
             message = f"missing key {fault['loc'][-1]!r}"
             location = location[: len(location) - (location[-1:] == [fault["loc"][-1]])]
+        elif fault["type"] == "too_short":
+            message = (
+                f"needs at least {fault['ctx']['min_length']}, has {fault['ctx']['actual_length']}"
+            )
         elif not isinstance(fault.get("input"), dict | list):
             message = f"{message} (got {_shown(fault['input'])})"
         yield self.error(location, message)

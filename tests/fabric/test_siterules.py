@@ -176,3 +176,15 @@ def test_faults_of_everything_together_are_said_with_those_of_devices(tmp_path):
         ("max_oversubscription: 1.0", "max_oversubscription: 0.1"),
     )
     assert {"devices.leaf1.os", "devices.leaf1.buffer", "devices.leaf1"} <= set(said)
+
+
+def test_a_switch_without_uplinks_is_said_to_have_none(tmp_path):
+    uplink = "  - {a: 'leaf2:Ethernet1/49', b: 'spine1:Ethernet1/2', speed: 100G, length_m: 30}\n"
+    found = faults(tmp_path, (uplink, ""))
+    assert found["devices.leaf2"] == "leaf2 has hosts, but no cable to another switch"
+
+
+def test_a_host_without_nics_is_said_to_need_one(tmp_path):
+    nic = "      ens1f0: {family: mlx5, rdma: mlx5_0, speed: 25G, address: 10.0.0.1}\n"
+    found = faults(tmp_path, ("    nics:\n" + nic, "    nics: {}\n"))
+    assert found["devices.host1.nics"] == "needs at least 1, has 0"
