@@ -194,8 +194,7 @@ def _train(job: JobSpec, on_event: Callable[[Progress], None] | None) -> TrainRe
             tell(Progress(**value))
 
     def tell_slow(slow: SlowRank) -> None:
-        message = f"{slow.who} keeps the others waiting for {slow.seconds:.1f} s, at {slow.doing}"
-        tell(Progress("slow", slow.who.rank, message=message))
+        tell(Progress("slow", slow.who.rank, message=str(slow)))
 
     tell(Progress("start", -1, message=f"starting {plan.ranks} ranks"))
     try:

@@ -1,6 +1,7 @@
-"""Ranks that a scheduler has started: Slurm, Open MPI, Kubernetes, torchrun's variables.
+"""How ranks meet that a scheduler has started: Slurm, Open MPI, Kubernetes, torchrun.
 
-Each process learns its place from its environment. They meet through rank 0:
+Each process learns its place from its environment
+(:mod:`trainer.collective.scheduler`). They meet through rank 0:
 where ``MASTER_ADDR`` and ``MASTER_PORT`` say so, at that address, proved by
 the secret in ``PAISOAR_JOB_TOKEN``; else through a file that rank 0 writes for
 its user alone, in a folder that all hosts share (the site's).
@@ -16,124 +17,16 @@ import re
 import socket
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from fabric.errors import InputError, PeerError
+from trainer.collective.scheduler import Share
 from trainer.collective.wire import new_token
 from trainer.supervise import Meeting
 
 TOKEN = "PAISOAR_JOB_TOKEN"  # noqa: S105 - a variable's name
 _FOUND_WITHIN_S = 60.0
 _POLL_S = 0.1
-
-
-@dataclass(frozen=True)
-class Share:
-    """One process' place in a job that a scheduler has started.
-
-    ``address`` is rank 0's ("", 0 where the environment does not name it);
-    ``local_rank`` counts the ranks of one host.
-    """
-
-    scheduler: str
-    job: str
-    rank: int
-    size: int
-    local_size: int
-    address: tuple[str, int] = ("", 0)
-    local_rank: int = 0
-
-    @property
-    def one_host(self) -> bool:
-        """Whether all ranks run on this host."""
-        return self.local_size == self.size
-
-
-def detect(environ: Mapping[str, str]) -> Share | None:
-    """The place that the environment gives this process; None: nobody has started it as a rank.
-
-    InputError where the variables contradict each other.
-    """
-    for reader in (_slurm, _open_mpi, _variables):
-        share = reader(environ)
-        if share is not None:
-            if not 0 <= share.rank < share.size:
-                raise InputError(
-                    f"{share.scheduler} calls this rank {share.rank} of {share.size}",
-                    key="environment",
-                )
-            return share
-    return None
-
-
-def _slurm(env: Mapping[str, str]) -> Share | None:
-    """Inside ``srun``: a step has an id; the batch script itself is no rank."""
-    if "SLURM_STEP_ID" not in env or "SLURM_PROCID" not in env:
-        return None
-    size = _number(env, "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
-    if size == 1:
-        return None
-    nodes = _number(env, "SLURM_STEP_NUM_NODES", "SLURM_NNODES", default=1)
-    job = f"{env.get('SLURM_JOB_ID', '0')}.{env['SLURM_STEP_ID']}"
-    local = size if nodes == 1 else _tasks_on_node(env)
-    place = _number(env, "SLURM_LOCALID", default=0)
-    return Share("Slurm", job, _number(env, "SLURM_PROCID"), size, local, _master(env), place)
-
-
-def _tasks_on_node(env: Mapping[str, str]) -> int:
-    """Of ``SLURM_STEP_TASKS_PER_NODE``, such as ``2(x3),1``, this node's number."""
-    text = env.get("SLURM_STEP_TASKS_PER_NODE", env.get("SLURM_TASKS_PER_NODE", "1"))
-    counts: list[int] = []
-    for part in text.split(","):
-        found = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part)
-        if not found:
-            raise InputError(f"cannot read {text!r}", key="SLURM_STEP_TASKS_PER_NODE")
-        counts += [int(found[1])] * int(found[2] or 1)
-    node = _number(env, "SLURM_NODEID", default=0)
-    return counts[node] if node < len(counts) else 1
-
-
-def _open_mpi(env: Mapping[str, str]) -> Share | None:
-    if "OMPI_COMM_WORLD_RANK" not in env:
-        return None
-    size = _number(env, "OMPI_COMM_WORLD_SIZE")
-    job = env.get("PMIX_NAMESPACE") or env.get("OMPI_MCA_ess_base_jobid", "0")
-    local = _number(env, "OMPI_COMM_WORLD_LOCAL_SIZE", default=1)
-    rank = _number(env, "OMPI_COMM_WORLD_RANK")
-    place = _number(env, "OMPI_COMM_WORLD_LOCAL_RANK", default=0)
-    return Share("Open MPI", job, rank, size, local, _master(env), place)
-
-
-def _variables(env: Mapping[str, str]) -> Share | None:
-    """``RANK`` and ``WORLD_SIZE``; of an Indexed Job in Kubernetes the completion index."""
-    if "WORLD_SIZE" not in env or not ("RANK" in env or "JOB_COMPLETION_INDEX" in env):
-        return None
-    size = _number(env, "WORLD_SIZE")
-    local = _number(env, "LOCAL_WORLD_SIZE", default=1)
-    kubernetes = "KUBERNETES_SERVICE_HOST" in env
-    name = "Kubernetes" if kubernetes else "RANK and WORLD_SIZE"
-    job = env.get("TORCHELASTIC_RUN_ID") or env.get("MASTER_PORT", "0")
-    rank = _number(env, "RANK", "JOB_COMPLETION_INDEX")
-    place = _number(env, "LOCAL_RANK", default=0)
-    return Share(name, job, rank, size, local, _master(env), place)
-
-
-def _number(env: Mapping[str, str], *names: str, default: int | None = None) -> int:
-    for name in names:
-        if name in env:
-            try:
-                return int(env[name])
-            except ValueError:
-                raise InputError(f"{env[name]!r} is no number", key=name) from None
-    if default is None:
-        raise InputError("is not set", key=names[0])
-    return default
-
-
-def _master(env: Mapping[str, str]) -> tuple[str, int]:
-    host = env.get("MASTER_ADDR", "")
-    return (host, _number(env, "MASTER_PORT")) if host else ("", 0)
 
 
 @contextlib.contextmanager

@@ -1,34 +1,50 @@
 """Run a script of yours on several ranks: ``python -m trainer.start --ranks 2 SCRIPT [ARGS]``.
 
-The certificate gate is asked first, for all hosts of the site (``-f``, default
-``fabric.yaml``). The script then runs once a rank, as ``__main__``, with its
-arguments; ``ReplicatedVarsOptimizer`` and the other parts of the trainer find
-their rank by themselves. What each rank prints is shown when the job has ended.
+The certificate gate is asked first, for the hosts that the job uses (all of
+the site's unless ``--host`` names some). The script then runs once a rank, as
+``__main__``, with its arguments, in the folder that it was started from;
+``ReplicatedVarsOptimizer`` and the other parts of the trainer find their rank
+by themselves. What rank 0 prints is shown at once, what others print at the
+end. Started by srun, mpirun or with RANK and WORLD_SIZE, each process is one
+rank.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import runpy
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from fabric.errors import InputError, PaisoarError, PeerError
-from fabric.site import load_site
+from fabric.site import Site, load_site
 from trainer.collective.communicator import TRANSPORTS, TransportName
-from trainer.hosts import places_here
+from trainer.collective.rendezvous import SlowRank
+from trainer.collective.scheduler import Share, detect
 from trainer.launch import require_pass
-from trainer.rank import RankContext
-from trainer.supervise import Outcome, Place, run_ranks
+from trainer.rank import Orders, RankContext
+from trainer.spec import PATIENCE_S
+from trainer.supervise import Meeting, Outcome, Place, run_one, run_ranks, threads_for
+from trainer.ways import find_meeting, meeting, own_network, places_for
 from validation.gate import GatePass, open_gate
+
+PROGRAM = "trainer.start:script"
+_INTERRUPTED = 130  # 128 and SIGINT, as shells have it
 
 
 def script(context: RankContext, payload: dict[str, Any]) -> None:
     """The program of each rank: the user's script."""
     del context  # the script finds its rank through the current courier
+    # On another host the folder may be absent; the script is needed.
+    with contextlib.suppress(OSError):
+        os.chdir(payload["folder"])
     path = Path(payload["script"])
+    if not path.is_file():
+        raise InputError(f"there is no such script on {os.uname().nodename}", file=path)
     sys.argv = [str(path), *payload["arguments"]]
     sys.path.insert(0, str(path.parent))
     try:
@@ -54,53 +70,136 @@ def run_script(
     *,
     ranks: int,
     transport: TransportName = "auto",
+    patience_s: float = PATIENCE_S,
     places: Sequence[Place] | None = None,
+    meeting: Meeting | None = None,
+    on_slow: Callable[[SlowRank], None] | None = None,
+    on_line: Callable[[int, str], None] | None = None,
 ) -> Outcome:
-    """Run this script on so many ranks of this machine, past the gate.
+    """Run this script on so many ranks, past the gate.
 
-    ``places`` say how each rank talks. GateRefusedError without a pass,
-    PeerError where a rank failed.
+    ``places`` say where each rank runs and how it talks (None: all on this
+    machine); the rest as in :func:`~trainer.supervise.run_ranks`.
+    GateRefusedError without a pass, PeerError where a rank failed.
     """
     require_pass(gate_pass)
     return run_ranks(
-        "trainer.start:script",
-        {"script": str(path.resolve()), "arguments": list(arguments)},
+        PROGRAM,
+        _payload(path, arguments),
         ranks=ranks,
         transport=transport,
+        patience_s=patience_s,
         places=places,
+        meeting=meeting or Meeting(),
+        on_slow=on_slow,
+        on_line=on_line,
     )
+
+
+def _payload(path: Path, arguments: Sequence[str]) -> dict[str, Any]:
+    return {
+        "script": str(path.resolve()),
+        "arguments": list(arguments),
+        "folder": str(Path.cwd()),
+    }
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Read the command line, run, print; the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m trainer.start", description=__doc__)
-    parser.add_argument("-f", "--file", type=Path, default=Path("fabric.yaml"))
-    parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--transport", choices=TRANSPORTS, default="auto")
-    parser.add_argument("--network", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("script", type=Path)
-    parser.add_argument("arguments", nargs=argparse.REMAINDER)
-    chosen = parser.parse_args(arguments)
+    chosen = _parser().parse_args(arguments)
     try:
-        if not chosen.script.is_file():
-            raise InputError("there is no such script", file=chosen.script)
-        site = load_site(chosen.file)
-        places = places_here(site, chosen.ranks, wishes=chosen.network)
-        outcome = run_script(
-            open_gate(site, site.topology.hosts),
-            chosen.script,
-            chosen.arguments,
-            ranks=chosen.ranks,
-            transport=chosen.transport,
-            places=places,
-        )
+        _start(chosen)
     except PaisoarError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
-    for rank, lines in enumerate(outcome.printed):
-        for line in lines:
-            print(f"rank {rank}: {line}")
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return _INTERRUPTED
     return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m trainer.start", description=__doc__)
+    say = parser.add_argument
+    say("-f", "--file", type=Path, default=Path("fabric.yaml"))
+    say("--ranks", type=int, default=2, help="a scheduler has its own number")
+    say("--transport", choices=TRANSPORTS, default="auto")
+    say("--host", action="append", default=[], help="one that the job uses; all if not given")
+    say("--launch", choices=("auto", "local", "ssh"), default="auto")
+    say("--python", default=sys.executable, help="the interpreter on the hosts")
+    say("--certificate", default="", help="an id or a file; the newest if not given")
+    say("--network", action="append", default=[], metavar="KEY=VALUE")
+    say("--patience", type=float, default=PATIENCE_S, help="seconds until a slow rank is lost")
+    say("script", type=Path)
+    say("arguments", nargs=argparse.REMAINDER)
+    return parser
+
+
+def _start(chosen: argparse.Namespace) -> None:
+    if chosen.patience <= 0:
+        raise InputError(f"{chosen.patience:g} s are no patience", key="--patience")
+    # On other hosts each rank looks for itself.
+    if chosen.launch != "ssh" and not chosen.script.is_file():
+        raise InputError("there is no such script", file=chosen.script)
+    share = detect(os.environ) if chosen.launch == "auto" else None
+    site = load_site(chosen.file)
+    if share and share.rank > 0:
+        _show(share.rank, _join(chosen, site, share))
+        return
+    over_ssh = chosen.python if chosen.launch == "ssh" else ""
+    ranks = share.size if share else chosen.ranks
+    hosts = chosen.host or list(site.topology.hosts)
+    if over_ssh:
+        hosts = hosts[:ranks]
+    own_network(site, share, chosen.network)  # what cannot be is said before the gate is asked
+    gate_pass = open_gate(site, hosts, certificate=chosen.certificate or None)
+    places = places_for(site, hosts, ranks, over_ssh=over_ssh, share=share, wishes=chosen.network)
+    with meeting(site, hosts, over_ssh=over_ssh, share=share) as place_to_meet:
+        outcome = run_script(
+            gate_pass,
+            chosen.script,
+            chosen.arguments,
+            ranks=ranks,
+            transport=chosen.transport,
+            patience_s=chosen.patience,
+            places=places,
+            meeting=place_to_meet,
+            on_slow=lambda slow: print(slow, file=sys.stderr, flush=True),
+            on_line=_show_first,
+        )
+    # A scheduler's other ranks show their own.
+    for rank, lines in enumerate(outcome.printed):
+        if rank > 0:
+            _show(rank, lines)
+
+
+def _join(chosen: argparse.Namespace, site: Site, share: Share) -> tuple[str, ...]:
+    network = own_network(site, share, chosen.network)
+    address, token = find_meeting(site, share)
+    orders = Orders(
+        program=PROGRAM,
+        payload=_payload(chosen.script, chosen.arguments),
+        address=address,
+        token=token,
+        rank=share.rank,
+        size=share.size,
+        transport=chosen.transport,
+        patience_s=chosen.patience,
+        launcher_pid=os.getpid(),
+        threads=threads_for(share.local_size),
+        speaks=True,
+    )
+    return run_one(orders, network)
+
+
+def _show_first(rank: int, line: str) -> None:
+    if rank == 0:
+        print(line, flush=True)
+
+
+def _show(rank: int, lines: Sequence[str]) -> None:
+    for line in lines:
+        print(f"rank {rank}: {line}", flush=True)
 
 
 if __name__ == "__main__":

@@ -95,12 +95,23 @@ class _Process:
     stopped_since: float | None = None
     ended_since: float | None = None
     ooms: int = 0
+    shown_bytes: int = 0
 
     def lines(self) -> list[str]:
         """What it wrote to standard output and error, without TensorFlow's noise."""
         self.log.seek(0)
         text = self.log.read().decode(errors="replace")
         return [line for line in text.splitlines() if line.strip() and not _NOISE.match(line)]
+
+    def new_lines(self, *, ended: bool = False) -> list[str]:
+        """What it has written since the last call: whole lines, until it has ``ended``."""
+        fd = self.log.fileno()
+        # The file's offset is the rank's, too: pread leaves it alone.
+        data = os.pread(fd, os.fstat(fd).st_size - self.shown_bytes, self.shown_bytes)
+        data = data[: None if ended else data.rfind(b"\n") + 1]
+        self.shown_bytes += len(data)
+        lines = data.decode(errors="replace").removesuffix("\n").split("\n") if data else []
+        return [line for line in lines if not _NOISE.match(line)]
 
 
 @dataclass(frozen=True)
@@ -120,6 +131,7 @@ def run_ranks(
     patience_s: float = 60.0,
     on_event: Callable[[int, Any], None] | None = None,
     on_slow: Callable[[SlowRank], None] | None = None,
+    on_line: Callable[[int, str], None] | None = None,
     path: Sequence[Path] = (),
     hidden: Sequence[str] = (),
     timeline: bool = False,
@@ -130,7 +142,8 @@ def run_ranks(
 
     ``path`` and ``hidden`` as in :class:`~trainer.rank.Orders`; ``places`` has
     one entry a rank, all ranks are processes of this host where it is None.
-    ``on_event`` and ``on_slow`` are called in this thread. PeerError, once
+    ``on_event``, ``on_slow`` and ``on_line`` are called in this thread, the
+    last with what a rank started here prints, as it comes. PeerError, once
     every process is gone, when a rank failed: which, why, and what the others
     said.
     """
@@ -143,7 +156,11 @@ def run_ranks(
         process = next((p for p in processes if p.rank == rank), None)
         return _explain(process) if process else "ended: its connection closed"
 
-    def tell() -> None:
+    def tell(*, ended: bool = False) -> None:
+        if on_line:
+            for process in processes:
+                for line in process.new_lines(ended=ended):
+                    on_line(process.rank, line)
         while not news.empty():
             item = news.get()
             if isinstance(item, SlowRank):
@@ -203,7 +220,7 @@ def run_ranks(
                 [p for p in processes if p.rank in others],
                 lambda: others <= rendezvous.reports.keys(),
             )
-        tell()
+        tell(ended=True)
         if rendezvous.failure is not None:
             raise _error(rendezvous, processes, ranks)
         return Outcome(
@@ -212,8 +229,11 @@ def run_ranks(
         )
 
 
-def run_one(orders: Orders, network: NetworkSettings | None = None) -> None:
-    """Run one rank of a job that another process launches; PeerError with its last lines."""
+def run_one(orders: Orders, network: NetworkSettings | None = None) -> tuple[str, ...]:
+    """Run one rank of a job that another process launches, and return what it printed.
+
+    PeerError with its last lines.
+    """
     process = start(orders, Place(network=network))
     try:
         process.popen.wait()
@@ -222,6 +242,7 @@ def run_one(orders: Orders, network: NetworkSettings | None = None) -> None:
             _await_end_of(orders.address)
             lines = "".join(f"\n  {line}" for line in process.lines()[-_TAIL_LINES:])
             raise PeerError(f"rank {orders.rank} {_explain(process)}{':' * bool(lines)}{lines}")
+        return tuple(process.lines())
     finally:
         _end([process])
 

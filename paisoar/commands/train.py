@@ -6,7 +6,6 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,12 +15,12 @@ import typer
 from rich.console import Console
 
 from fabric.errors import GateRefusedError, InputError
-from fabric.site import Site, load_site
+from fabric.site import load_site
 from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, run
 
 if TYPE_CHECKING:
+    from trainer.collective.scheduler import Share
     from trainer.launch import TrainingPlan, TrainResult
-    from trainer.scheduled import Share
 
 _DATA = "digits (real handwriting, from scikit-learn), synthetic, a folder, or 'TFRECORD-GLOB'."
 
@@ -107,8 +106,8 @@ def train(
 
     def work(ui: Ui) -> Answer:
         from trainer.collective.communicator import TRANSPORTS
+        from trainer.collective.scheduler import detect
         from trainer.launch import TrainingPlan
-        from trainer.scheduled import detect
         from trainer.spec import LearningRate
 
         if launch not in ("auto", "local", "ssh"):
@@ -141,7 +140,9 @@ def train(
             accumulate=accumulate,
         )
         if share and share.rank > 0:
-            return _join(ui, file, plan, transport, share, timeline is not None, network or ())
+            return _join(
+                ui, file, plan, transport, share, timeline is not None, patience, network or ()
+            )
         result = start(
             ui,
             file,
@@ -184,17 +185,14 @@ def start(
     ``share`` the place that a scheduler gave this process, as rank 0;
     ``network`` sets (KEY=VALUE) what is not as the site is certified.
     """
-    from trainer.collective.settings import settings_for
-    from trainer.hosts import meeting_for, own_name, places_here, places_on
     from trainer.launch import JobSpec, Progress
     from trainer.launch import train as launch
     from trainer.record import forget_refusal, save_refusal, save_training
-    from trainer.scheduled import hosting
-    from trainer.supervise import Meeting, Place
+    from trainer.ways import meeting, own_network, places_for
     from validation.gate import open_gate
 
     site = load_site(file)
-    own = settings_for(site, own_name(), share.local_rank if share else 0, network)
+    own_network(site, share, network)  # what cannot be is said before the gate reads the fabric
     ui.say("asking the gate: reading the fabric")
     wanted = hosts or list(site.topology.hosts)
     if over_ssh:
@@ -209,19 +207,9 @@ def start(
         raise
     forget_refusal(jobs)
     folder = resume or jobs / f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    if over_ssh:
-        places = places_on(site, wanted, plan.ranks, python=over_ssh, wishes=network)
-    elif share:
-        here = range(share.local_size)
-        places = [
-            Place("" if rank in here else "elsewhere", launched=rank == 0, network=own)
-            for rank in range(plan.ranks)
-        ]
-    else:
-        places = places_here(site, plan.ranks, wishes=network)
-    meeting = meeting_for(site, wanted) if over_ssh else Meeting()
-    meets = hosting(share, _meetings(site), os.environ) if share else nullcontext(meeting)
-    with meets as meeting, ui.steps("training") as step:
+    places = places_for(site, wanted, plan.ranks, over_ssh=over_ssh, share=share, wishes=network)
+    meets = meeting(site, wanted, over_ssh=over_ssh, share=share)
+    with meets as place_to_meet, ui.steps("training") as step:
         job = JobSpec(
             gate_pass=gate_pass,
             plan=plan,
@@ -232,7 +220,7 @@ def start(
             patience_s=patience_s,
             timeline=timeline,
             places=places,
-            meeting=meeting,
+            meeting=place_to_meet,
         )
 
         def tell(progress: Progress) -> None:
@@ -256,17 +244,16 @@ def _join(
     transport: str,
     share: Share,
     timeline: bool,
+    patience_s: float,
     network: Sequence[str],
 ) -> Answer:
-    from trainer.collective.settings import settings_for
-    from trainer.hosts import own_name
     from trainer.launch import join
-    from trainer.scheduled import find
+    from trainer.ways import find_meeting, own_network
 
     site = load_site(file)
-    settings = settings_for(site, own_name(), share.local_rank, network)
+    settings = own_network(site, share, network)
     ui.say(f"rank {share.rank} of {share.size} ({share.scheduler}) waits for rank 0")
-    address, token = find(share, _meetings(site), os.environ)
+    address, token = find_meeting(site, share)
     join(
         plan,
         rank=share.rank,
@@ -274,15 +261,12 @@ def _join(
         address=address,
         token=token,
         transport=cast(Any, transport),
+        patience_s=patience_s,
         timeline=timeline,
         network=settings,
     )
     facts = {"rank": share.rank, "ranks": share.size, "scheduler": share.scheduler}
     return Answer(facts, lambda _out: None)
-
-
-def _meetings(site: Site) -> Path:
-    return site.state_dir / "training" / "meetings"
 
 
 def document(result: TrainResult) -> dict[str, object]:

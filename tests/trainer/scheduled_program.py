@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 from fabric.errors import PaisoarError
+from trainer.collective.scheduler import detect
 from trainer.rank import Orders
-from trainer.scheduled import detect, find, hosting
+from trainer.scheduled import find, hosting
 from trainer.supervise import Place, run_one, run_ranks
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,8 @@ import pytest
 
 from fabric.errors import InputError, PeerError
 from trainer import scheduled
-from trainer.scheduled import TOKEN, Share, detect, find, hosting
+from trainer.collective.scheduler import Share, detect
+from trainer.scheduled import TOKEN, find, hosting
 
 ROOT = Path(__file__).parents[2]
 SLURM = {

@@ -1,6 +1,9 @@
 """The example of the documentation, run as it says: alone, and on two ranks."""
 
+import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,11 +19,52 @@ ROOT = Path(__file__).parents[2]
 EXAMPLE = "examples/train_digits.py"
 
 
-def run(*words):
-    done = subprocess.run(
-        [sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return done.returncode, done.stdout, done.stderr
+START = (sys.executable, "-m", "tests.trainer.start_program")
+MPIRUN = ("mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2")
+# A script that computes with the other ranks, and no TensorFlow.
+TOTAL = """
+import numpy as np
+from trainer.collective.courier import current
+courier = current()
+rank, size = courier.communicator.rank, courier.communicator.size
+total = np.array([1.0])
+courier.call(lambda c: c.allreduce(total))
+print(f"{rank} of {size}: {total[0]:.0f}", flush=True)
+"""
+
+
+def begin(*words, **environ):
+    """Start a process without a scheduler's variables but these; its streams are text."""
+    foreign = ("SLURM_", "OMPI_", "PMIX_")
+    own = {key: value for key, value in os.environ.items() if not key.startswith(foreign)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(words, cwd=ROOT, env={**own, **environ}, **pipes)
+
+
+def end(process):
+    out, error = process.communicate(timeout=60)
+    return process.returncode, out, error
+
+
+def run(*words, **environ):
+    return end(begin(sys.executable, *words, **environ))
+
+
+@pytest.fixture
+def site_file(tmp_path):
+    return str(make_site(tmp_path).path)
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Writes a script; more lines may follow those that all have."""
+
+    def write(more="", first=TOTAL):
+        path = tmp_path / "script.py"
+        path.write_text(first + more)
+        return str(path)
+
+    return write
 
 
 @pytest.mark.slow
@@ -69,8 +113,7 @@ def test_without_a_certificate_no_script_is_started(tmp_path):
 def test_a_script_that_ends_with_exit_status_0_has_succeeded(tmp_path, status):
     script = tmp_path / "script.py"
     script.write_text(
-        f"import sys\ndef main():\n    print('trained')\n    return 0\n"
-        f"main()\nsys.exit({status})\n"
+        f"import sys\ndef main():\n    print('trained')\n    return 0\nmain()\nsys.exit({status})\n"
     )
     printed = run_script(PASS, script, ranks=2).printed
     assert all(lines[0] == "trained" for lines in printed)
@@ -87,3 +130,62 @@ def test_another_exit_status_is_a_failure_with_rank_and_status(tmp_path, status,
         run_script(PASS, script, ranks=2)
     assert ("no data" in str(caught.value)) == (number == 1)
     assert "Traceback" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"RANK": "0", "WORLD_SIZE": "2"},
+        {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"},
+        {"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2"},
+    ],
+)
+def test_processes_of_a_scheduler_do_not_train_each_for_itself(script, environ):
+    code, out, error = run(script(), "--epochs", "3", **environ)
+    assert code != 0
+    assert out == ""
+    assert "rank 0 of 2" in error
+    assert re.search(r"python -m trainer.start \S+script.py --epochs 3`", error)
+
+
+def test_one_process_of_a_scheduler_trains_alone(script):
+    assert run(script(), RANK="0", WORLD_SIZE="1")[:2] == (0, "0 of 1: 1\n")
+
+
+def test_processes_with_rank_and_world_size_are_one_job(site_file, script):
+    command = (*START, "-f", site_file, script())
+    ranks = [
+        begin(*command, RANK=str(rank), WORLD_SIZE="2", LOCAL_WORLD_SIZE="2") for rank in range(2)
+    ]
+    ended = [end(process) for process in ranks]
+    assert [code for code, _, _ in ended] == [0, 0], ended
+    assert [out for _, out, _ in ended] == ["0 of 2: 2\n", "rank 1: 1 of 2: 2\n"]
+
+
+@pytest.mark.skipif(shutil.which("mpirun") is None, reason="there is no Open MPI")
+def test_mpirun_starts_one_job_of_two_ranks(site_file, script):
+    code, out, error = end(begin(*MPIRUN, *START, "-f", site_file, script()))
+    assert code == 0, error
+    assert sorted(out.splitlines()) == ["0 of 2: 2", "rank 1: 1 of 2: 2"]
+
+
+def test_a_slow_rank_is_reported_and_ended_only_when_patience_is(site_file, script):
+    slow = script("import time\ntime.sleep(3.0 * rank)\ncourier.call(lambda c: c.barrier())\n")
+    code, _, error = end(begin(*START, "-f", site_file, slow))
+    assert code == 0
+    assert re.search(r"rank 1 \(host .* keeps the others waiting for 2\.\d s", error)
+    code, _, error = end(begin(*START, "-f", site_file, "--patience", "1", slow))
+    assert code == 3
+    assert re.search(r"rank 1 \(host .*did not come", error)
+
+
+def test_what_rank_0_prints_is_shown_at_once_and_ctrl_c_ends_the_job(site_file, script):
+    job = begin(*START, "-f", site_file, script("import time\ntime.sleep(60)\n"))
+    try:
+        assert job.stdout.readline() == "0 of 2: 2\n"
+        job.send_signal(signal.SIGINT)
+        code, _, error = end(job)
+    finally:
+        job.kill()
+    assert code == 130
+    assert error == "interrupted\n"

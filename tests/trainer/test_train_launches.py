@@ -173,6 +173,25 @@ def test_two_hosts_train_over_ssh_and_end_with_identical_weights(twin, start):
     assert resumed["weights_identical"] is True
 
 
+def test_a_script_of_ones_own_runs_on_two_hosts_over_ssh(twin, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import os, sys\nprint(os.getcwd(), os.environ['HOME'], *sys.argv[1:])\n")
+    command = [sys.executable, "-m", "tests.trainer.start_program", "-f", str(twin.path)]
+    done = subprocess.run(
+        [*command, "--launch", "ssh", str(script), "--epochs", "3"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert re.fullmatch(rf"{ROOT} \S+/host1/?\S* --epochs 3", lines[0])
+    assert re.fullmatch(rf"rank 1: {ROOT} \S+/host2/?\S* --epochs 3", lines[1])
+    assert not ranks_of(on_hosts_of(twin))
+
+
 def test_a_rank_killed_on_its_host_is_named_and_nothing_is_left(twin, start):
     job = start(twin.path, "--launch", "ssh", "--network", "timeout=17", *LONG)
     on_host2 = lambda _, environ: "host2" in Path(environ["HOME"]).parts  # noqa: E731

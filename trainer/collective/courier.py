@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import queue
+import sys
 import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from fabric.errors import InputError
 from trainer.collective.communicator import Communicator, alone
+from trainer.collective.scheduler import detect
 
 T = TypeVar("T")
 
@@ -78,7 +82,24 @@ def set_current(courier: Courier) -> None:
 
 
 def current() -> Courier:
-    """The courier of this process; where no job has set one, that of a job with one rank."""
+    """The courier of this process; where no job has set one, that of a job with one rank.
+
+    InputError where a scheduler has started several processes and trainer.start
+    none of them: each would train alone.
+    """
     if not _current:
+        _refuse_scattered()
         set_current(Courier(alone()))
     return _current[0]
+
+
+def _refuse_scattered() -> None:
+    share = detect(os.environ)
+    if share is not None and share.size > 1:
+        raise InputError(
+            f"{share.scheduler} calls this process rank {share.rank} of {share.size}, but it was "
+            "not started by trainer.start: each process would train alone",
+            advice="Let the scheduler start `python -m trainer.start "
+            f"{' '.join(sys.argv) or 'SCRIPT'}`: that makes one job of its processes. To train "
+            "alone all the same, take the scheduler's variables out of the environment.",
+        )

@@ -35,6 +35,9 @@ class SlowRank:
     doing: str
     seconds: float
 
+    def __str__(self) -> str:
+        return f"{self.who} keeps the others waiting for {self.seconds:.1f} s, at {self.doing}"
+
 
 @dataclass
 class _Connection:
