@@ -21,7 +21,7 @@ from fabric.compare import differences
 from fabric.devices.base import ReadError
 from fabric.devices.registry import expected_qos, module_of, target_of
 from fabric.drift import applied_orders
-from fabric.errors import AccessError, DeviceError, InputError, ToolError
+from fabric.errors import AccessError, DeviceError, InputError
 from fabric.events import Event, OnEvent
 from fabric.hostssh import close_hosts
 from fabric.outcome import Outcome
@@ -308,9 +308,10 @@ def _carry_out(run: _Run, plan: Plan, outcomes: Mapping[str, Outcome]) -> RunRes
         save_result(run.site, result)
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise ToolError(
-            f"the record of a run cannot be kept in {folder}: {error.strerror}. "
-            "Nothing was touched."
+        raise InputError(
+            f"the record of a run cannot be kept: {error.strerror}; nothing was touched",
+            file=folder,
+            advice="Make room, or see that you may write there.",
         ) from error
     todo = tuple(name for name in plan.changed if name not in outcomes)
     # Ansible forks: sessions of this process would only be in the way.

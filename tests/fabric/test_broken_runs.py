@@ -210,7 +210,7 @@ def test_a_result_that_cannot_be_kept_is_still_told(net, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("fabric.provision.save_result", full_at_once)
-    with pytest.raises(Exception, match="Nothing was touched"):
+    with pytest.raises(InputError, match="nothing was touched"):
         provision(net.site, make_plan(net.site, net.read()))
 
 
