@@ -235,13 +235,14 @@ class PortFacts:
 class Remark:
     """A fault that only the device's own module can see, under the audit rule that it is.
 
-    ``port`` is empty for the whole device.
+    ``port`` is empty for the whole device; ``fix`` mends it where a plan does not.
     """
 
     rule: str
     port: str
     message: str
     evidence: tuple[str, ...] = ()
+    fix: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +301,7 @@ class DeviceQos:
         values["unread"] = tuple(data.get("unread", ()))
         values["facts"] = tuple(_facts_from_json(facts) for facts in data.get("facts", ()))
         values["remarks"] = tuple(
-            Remark(**{**remark, "evidence": tuple(remark.get("evidence", ()))})
+            Remark(**{**remark, **{n: tuple(remark.get(n, ())) for n in ("evidence", "fix")}})
             for remark in data.get("remarks", ())
         )
         return cls(**values)

@@ -49,6 +49,12 @@ def negotiates(subject: Subject) -> bool:
     return "auto" in modes and "on" not in modes
 
 
+def _idle(subject: Subject, port: str) -> bool:
+    """Whether PFC is off because the link is down, and not because somebody has said so."""
+    facts = subject.facts(port)
+    return facts.up is False and facts.pfc_mode != "off"
+
+
 def _both_ends(subject: Subject, live: PortQos) -> tuple[str, str]:
     peer, far = subject.far_end(live.name)
     mode = subject.facts(live.name).pfc_mode
@@ -96,6 +102,15 @@ def bare_tier(subject: Subject) -> Iterator[Fault | Skip]:
 )
 def max_lossless(subject: Subject) -> Iterator[Fault | Skip]:
     """No more priorities are lossless than the hardware can hold."""
+    # Any hardware that has PFC at all holds one.
+    if (
+        subject.live.kind == "switch"
+        and subject.max_lossless is None
+        and any(len(live.pfc_priorities) > 1 for live, _ in subject.pairs)
+    ):
+        model = subject.live.model or "this model"
+        reason = f"how many lossless priorities {model} holds is not known"
+        yield Skip("max-lossless", subject.live.device, reason)
     for live, _ in subject.ports():
         if over_limit(subject, live):
             yield Fault(
@@ -167,7 +182,8 @@ def pfc_auto(subject: Subject) -> Iterator[Fault | Skip]:
     if not negotiates(subject):
         return
     for live, intended in subject.ports():
-        if _missing(live, intended) and subject.facts(live.name).pfc_mode == "auto":
+        left = subject.facts(live.name).pfc_mode == "auto" and not _idle(subject, live.name)
+        if left and _missing(live, intended):
             yield Fault(
                 "PFC is left to negotiation, and the other end has not agreed to it",
                 live.name,
@@ -188,10 +204,17 @@ def pfc_auto(subject: Subject) -> Iterator[Fault | Skip]:
 def pfc(subject: Subject) -> Iterator[Fault | Skip]:
     """Both ends pause the lossless priorities, and only these."""
     left_alone = negotiates(subject)
+    # What a module has to say of the whole device explains what its ports lack.
+    everywhere_off = any(one.rule == "pfc" and not one.port for one in subject.live.remarks)
     for live, intended in subject.ports():
         if live.pfc_priorities == intended.pfc_priorities or over_limit(subject, live):
             continue
         missing = _missing(live, intended)
+        if missing and everywhere_off:
+            continue
+        if missing and _idle(subject, live.name):
+            yield Skip("pfc", subject.live.device, f"{live.name}: PFC of a link that is down")
+            continue
         if missing and left_alone and subject.facts(live.name).pfc_mode == "auto":
             continue
         extra = set(live.pfc_priorities) - set(intended.pfc_priorities)

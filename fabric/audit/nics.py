@@ -41,15 +41,15 @@ def dcbx(subject: Subject) -> Iterator[Fault | Skip]:
 @rule(
     "cable-length",
     "warning",
-    "The NIC computes its PFC headroom from the cable's length.",
+    "The PFC headroom is computed from the cable's length.",
     checks=(23,),
     fields=("nic.cable_m", "ingress_buffers"),
     see="mlnx_qos -i IF (Cable len), ethtool -m IF; SONiC: CABLE_LENGTH against the optics",
-    mend="mlnx_qos -i IF --pfc ... --cable_len METRES",
+    mend="mlnx_qos -i IF --pfc ... --cable_len METRES; SONiC: the port's field of CABLE_LENGTH",
     source="Linux drivers/net/ethernet/mellanox/mlx5/core/en/port_buffer.c",
 )
 def cable_length(subject: Subject) -> Iterator[Fault | Skip]:
-    """The NIC knows its cable's length."""
+    """Where headroom is computed from it, the cable's length is known."""
     for port, live, intended in _nics(subject):
         if skip := subject.skip("cable-length", port, "cable length"):
             yield skip

@@ -152,9 +152,12 @@ def scheduler(subject: Subject) -> Iterator[Fault | Skip]:
     "error",
     "A capped class sends no faster, however fast the link is and whatever waits for it.",
     fields=("queues",),
-    see="mlnx_qos -i IF (ratelimit of each tc), or dcb maxrate show dev IF",
-    mend="mlnx_qos -i IF -r 0,0,0,0,0,0,0,0, or dcb maxrate set dev IF tc-maxrate all:0",
-    source="Mellanox/mlnx-tools python/mlnx_qos; iproute2 man dcb-maxrate",
+    see="mlnx_qos -i IF (ratelimit of each tc), or dcb maxrate show dev IF; switch: shape in the "
+    "queue's policy or profile (NX-OS: shape min ... max ..., EOS: shape rate)",
+    mend="mlnx_qos -i IF -r 0,0,0,0,0,0,0,0, or dcb maxrate set dev IF tc-maxrate all:0; switch: "
+    "no shape under the queue",
+    source="Mellanox/mlnx-tools python/mlnx_qos; iproute2 man dcb-maxrate; Cisco Nexus 9000 NX-OS "
+    "QoS guide, Configuring Queuing; Arista EOS User Manual, Quality of Service",
 )
 def rate_limit(subject: Subject) -> Iterator[Fault | Skip]:
     """No traffic class may send less than its link takes."""

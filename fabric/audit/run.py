@@ -99,7 +99,7 @@ def _judged(rule: Rule, subject: Subject) -> Iterator[Fault | Skip]:
     for remark in subject.live.remarks:
         # A remark of a rule that is not known here is the vendor's.
         if remark.rule == rule.id or (rule.id == "vendor" and remark.rule not in REGISTRY):
-            yield Fault(remark.message, remark.port, remark.evidence)
+            yield Fault(remark.message, remark.port, remark.evidence, remark.fix)
 
 
 def _completed(fault: Fault, rule: Rule, device: str, fixes: Fixes, pairs: Pairs) -> Fault:
@@ -134,7 +134,7 @@ def _merged(faults: list[Fault]) -> list[Fault]:
             message,
             ", ".join(dict.fromkeys(fault.port for fault in same if fault.port)),
             tuple(dict.fromkeys(line for fault in same for line in fault.evidence)),
-            same[0].fix,
+            tuple(dict.fromkeys(line for fault in same for line in fault.fix)),
         )
         for message, same in by_message.items()
     ]

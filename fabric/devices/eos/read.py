@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from fabric.devices.base import Outputs, Target, require_shown
 from fabric.devices.eos.lines import (
@@ -34,6 +34,7 @@ from fabric.qos import (
     Neighbor,
     PortQos,
     Queue,
+    Remark,
     Scheduler,
     Trust,
     Watchdog,
@@ -46,6 +47,9 @@ VERSION = "show version | json"
 LLDP = "show lldp neighbors | json"
 INTERFACES = "show interfaces | json"
 FEC = "show interfaces error-correction | json"
+
+# Switches PFC off for the whole switch. Source: EOS User Manual, "Priority Flow Control".
+ALL_OFF = "priority-flow-control all off"
 
 COMMANDS = (RUNNING, STARTUP, PFC, VERSION, LLDP, INTERFACES, FEC)
 
@@ -87,7 +91,16 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
         facts=parse_links(
             *(parse_json(command, outputs.get(command, "{}")) for command in (INTERFACES, FEC))
         ),
+        remarks=tuple(_remarks(sections)),
     )
+
+
+def _remarks(sections: Iterable[Section]) -> Iterator[Remark]:
+    """PFC that one line has taken from all ports, whatever they say themselves."""
+    if any(section.text == ALL_OFF for section in sections):
+        yield Remark(
+            "pfc", "", f"PFC is off on all ports ({ALL_OFF})", (ALL_OFF,), (f"no {ALL_OFF}",)
+        )
 
 
 def _live_pfc(outputs: Outputs, unread: list[str]) -> dict[str, tuple[int, ...]] | None:
@@ -140,6 +153,7 @@ class _Switch:
         )
         queues = {tc: queue for text in texts for tc, (_, queue) in queue_maps(text).items()}
         self._class_to_queue = tuple(queues.get(tc, tc) for tc in range(PRIORITY_COUNT))
+        self._all_off = ALL_OFF in texts
         self._watchdog = _GlobalWatchdog(texts)
         self._headroom, self._resume, self._alpha = self._buffers(texts)
 
@@ -170,6 +184,7 @@ class _Switch:
         mtu = _value(lines, r"mtu (\d+)") or DEFAULT_MTU
         if any(line.startswith("service-policy type qos input ") for line in both):
             self._unread.append(f"classification of {name}: it has a service-policy of type qos")
+        self._unread += [f"rate limit of {name}: {x}" for x in both if x.startswith("shape rate ")]
         pfc = self._pfc(name, both)
         return PortQos(
             name=name,
@@ -196,7 +211,7 @@ class _Switch:
         return found.children if found else []
 
     def _pfc(self, name: str, lines: Sequence[str]) -> tuple[int, ...]:
-        configured = _pfc_configured(lines) or ()
+        configured = () if self._all_off else _pfc_configured(lines) or ()
         if self._live is None:
             return configured
         if name not in self._live:
@@ -224,9 +239,18 @@ class _Switch:
                 number,
                 _scheduler(lines[number], shared=number <= max(shared, default=-1)),
                 self._ecn(f"{port} queue {number}", lines[number]),
+                self._max_rate(f"queue {number} of {port}", lines[number]),
             )
             for number in lines
         )
+
+    def _max_rate(self, where: str, lines: Iterable[str]) -> int:
+        """What a shaper lets through in bits a second; 0 for none, and where it says no rate."""
+        shaper = next((x for x in reversed([*lines]) if x.startswith("shape rate ")), "")
+        match = re.fullmatch(r"shape rate (\d+)(?: kbps)?", shaper)
+        if shaper and match is None:
+            self._unread.append(f"rate limit of {where}: {shaper}")
+        return int(match[1]) * 1000 if match else 0
 
     def _ecn(self, where: str, lines: Iterable[str]) -> Ecn | None:
         found = None

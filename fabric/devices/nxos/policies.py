@@ -27,6 +27,8 @@ _WRED = re.compile(
     r"random-detect minimum-threshold (\d+) (\w+) maximum-threshold (\d+) (\w+) "
     r"drop-probability (\d+)\b(.*)"
 )
+_SHAPE = re.compile(r"shape (?:min \d+ \w+ max )?(\d+) (kbps|mbps|gbps)")
+_RATE_UNIT = {"kbps": 10**3, "mbps": 10**6, "gbps": 10**9}
 _PAUSE = re.compile(
     r"pause buffer-size (\d+)(?: bytes)? pause-threshold (\d+)(?: bytes)? "
     r"resume-threshold (\d+)(?: bytes)?"
@@ -156,8 +158,9 @@ class Policies:
                 unread.append(f"{entry.text} of {name} is none of the 8-queue model")
                 continue
             ecn, unknown = _ecn(entry)
-            unread += [f"{entry.text} of {name}: {line}" for line in unknown]
-            found[group] = Queue(group, _scheduler(entry), ecn)
+            rate_bps, unshown = _max_rate(entry)
+            unread += [f"{entry.text} of {name}: {line}" for line in (*unknown, *unshown)]
+            found[group] = Queue(group, _scheduler(entry), ecn, rate_bps)
         everything = (
             found.get(number, Queue(number, Scheduler("ets", 0)))
             for number in range(PRIORITY_COUNT)
@@ -204,6 +207,18 @@ def _scheduler(entry: Section) -> Scheduler:
         if match := re.match(r"bandwidth (?:remaining )?percent (\d+)", child.text):
             return Scheduler("ets", int(match[1]))
     return Scheduler("ets", 0)
+
+
+def _max_rate(entry: Section) -> tuple[int, list[str]]:
+    """What a shaper lets through in bits a second, 0 for none; lines that do not say it so."""
+    for child in entry.children:
+        if not child.text.startswith("shape "):
+            continue
+        match = _SHAPE.fullmatch(child.text)
+        if match is None:
+            return 0, [child.text]
+        return int(match[1]) * _RATE_UNIT[match[2]], []
+    return 0, []
 
 
 def _ecn(entry: Section) -> tuple[Ecn | None, list[str]]:

@@ -13,10 +13,11 @@ from fabric.devices.sections import Section, find
 from fabric.qos import Remark
 
 _INPUT = "service-policy type qos input "
+_NETWORK = "service-policy type network-qos "
 
 
 def remarks(sections: Sequence[Section]) -> Iterator[Remark]:
-    """Policies that rewrite the DSCP of what they classify, and ECMP without UDP ports."""
+    """Policies that rewrite DSCPs, PFC in one direction only, ECMP without UDP ports."""
     users: dict[str, list[str]] = {}
     for section in sections:
         name = section.text.removeprefix("interface ")
@@ -32,8 +33,27 @@ def remarks(sections: Sequence[Section]) -> Iterator[Remark]:
                 if line.text.startswith(("set dscp ", "set precedence ")):
                     message = f"policy-map {policy} rewrites: {entry.text}: {line.text}"
                     yield from (Remark("rewrite", port, message, (line.text,)) for port in ports)
+    yield from _one_way(sections)
     for section in sections:
         if section.text.startswith("ip load-sharing address ") and " port " not in section.text:
             yield Remark(
                 "ecmp", "", "ECMP does not hash UDP ports: " + section.text, (section.text,)
             )
+
+
+def _one_way(sections: Sequence[Section]) -> Iterator[Remark]:
+    """Classes of the network-qos policy in use that obey a pause and send none.
+
+    Source: Cisco, Nexus 9000 NX-OS QoS guide, ``pause pfc-cos ... receive``.
+    """
+    system = find(sections, "system qos")
+    for line in system.children if system else ():
+        if not line.text.startswith(_NETWORK):
+            continue
+        policy = find(sections, "policy-map type network-qos " + line.text.removeprefix(_NETWORK))
+        for entry in policy.children if policy else ():
+            for child in entry.children:
+                words = child.text.split()
+                if words[:2] == ["pause", "pfc-cos"] and words[-1] == "receive":
+                    message = f"PFC is asymmetric ({child.text}): the switch obeys and sends none"
+                    yield Remark("pfc", "", message, (f"{entry.text}: {child.text}",))

@@ -27,7 +27,8 @@ MAP_FIELDS = (
 # instead of putting its own profile in the place of ours at every reboot and
 # change of PFC. Source: sonic-swss cfgmgr/buffermgr.cpp, doSpeedUpdateTask.
 NO_CABLE = "0m"
-_DYNAMIC_PROFILES = ("NULL", "pg_lossless_")
+# Profiles that buffermgrd chooses or computes by itself.
+DYNAMIC_PROFILES = ("NULL", "pg_lossless_")
 
 
 def adopted(running: Tables, intended: Tables) -> Tables:
@@ -96,7 +97,7 @@ def _groups(tables: Tables, intended: Tables, ports: set[str]) -> None:
 def _is_lossless(tables: Tables, row: Row) -> bool:
     name = reference(row.get("profile", ""))
     profile = tables.get("BUFFER_PROFILE", {}).get(name, {})
-    return name.startswith(_DYNAMIC_PROFILES) or int(profile.get("xoff", 0)) > 0
+    return name.startswith(DYNAMIC_PROFILES) or int(profile.get("xoff", 0)) > 0
 
 
 def _take_out(table: Table, mine: set[tuple[str, int]]) -> None:

@@ -7,6 +7,7 @@ from fabric.devices.sonic import database
 from fabric.devices.sonic.database import Tables
 from fabric.devices.sonic.names import is_physical
 from fabric.devices.sonic.ports import PortReader
+from fabric.devices.sonic.remarks import remarks
 from fabric.devices.sonic.state import Version, parse_links, parse_neighbors, parse_version
 from fabric.qos import DeviceQos, Neighbor
 
@@ -54,6 +55,7 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
         facts=parse_links(
             outputs.get(LINKS, ""), {port.name for port in ports if port.pfc_priorities}
         ),
+        remarks=tuple(remarks(target, tables)),
     )
 
 

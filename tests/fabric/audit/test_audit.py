@@ -7,7 +7,7 @@ import pytest
 from fabric.audit import audit, rules
 from fabric.audit.rule import FIX
 from fabric.counters import CounterSnapshot
-from fabric.qos import Ecn, Neighbor, Remark, Scheduler, Watchdog
+from fabric.qos import DeviceQos, Ecn, Neighbor, Remark, Scheduler, Watchdog
 from fabric.topology import ClosShape, PortRef
 from tests.fabric.audit import healthy as h
 from tests.fabric.audit.healthy import LEAF_PORT, NIC, dcqcn, leaf, nic
@@ -421,3 +421,36 @@ def test_an_odd_one_needs_a_majority(site, states, intended):
 def test_other_speeds_in_one_bond_are_found(site, states, intended):
     h.facts("host1", NIC, bond="bond0")(states)
     assert judge(site, states, intended).clean
+
+
+@pytest.mark.parametrize("mode", ["on", "off"])
+def test_pfc_that_a_dead_link_has_stopped_is_no_fault_of_its_own(site, states, intended, mode):
+    """What the configuration has switched off stays one."""
+    leaf(lambda _: {"pfc_priorities": ()})(states)
+    ends = (PortRef("leaf1", LEAF_PORT), site.topology.peer(PortRef("leaf1", LEAF_PORT)))
+    for end in ends:
+        h.facts(*end, up=False, speed_bps=None)(states)
+    h.facts("leaf1", LEAF_PORT, pfc_mode=mode)(states)
+    report = judge(site, states, intended)
+    assert sorted(f.rule for f in report.findings) == ["cabling"] + ["pfc"] * (mode == "off")
+    reasons = [skip.reason for skip in report.skipped if skip.rule == "pfc"]
+    assert reasons == [f"{LEAF_PORT}: PFC of a link that is down"] * (mode == "on")
+
+
+def test_more_lossless_priorities_than_one_are_a_skip_where_the_hardware_is_not_known(
+    site, states, intended
+):
+    leaf(lambda _: {"pfc_priorities": (3, 4)})(states)
+    report = judge(site, states, intended)
+    assert "max-lossless" not in {finding.rule for finding in report.findings}
+    (skip,) = (skip for skip in report.skipped if skip.rule == "max-lossless")
+    assert skip.device == "leaf1"
+    assert skip.reason == "how many lossless priorities N9K holds is not known"
+
+
+def test_a_remark_brings_its_own_fix_and_ports_with_the_same_share_one_row(site, states, intended):
+    remarks = tuple(Remark("pfc", f"E{n}", "one way", (), (f"mend E{n}",)) for n in (1, 2))
+    h.device("leaf1", remarks=remarks)(states)
+    (finding,) = judge(site, states, intended).findings
+    assert (finding.port, finding.fix) == ("E1, E2", ("mend E1", "mend E2"))
+    assert DeviceQos.from_json(states["leaf1"].to_json()) == states["leaf1"]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from fabric.audit import Finding, audit
+from fabric.audit.rule import FIX
 from fabric.devices.registry import expected_qos, module_of, target_of
 from fabric.intended import intended_qos
 from fabric.site import Site
@@ -219,3 +220,83 @@ def test_a_row_of_several_ports_is_parted_before_one_of_them_gets_its_own(bench:
             bench.configure(*one.fix)
     assert "ecn" not in {one.rule for one in bench.findings()}
     assert not any("," in key or "3-4" in key for key in bench.switch.config.table("QUEUE"))
+
+
+def everywhere(old: str, new: str) -> Broken:
+    """Every such line of the configuration as another."""
+
+    def change(text: str) -> str:
+        changed, count = re.subn(old, new, text, flags=re.MULTILINE)
+        assert count
+        return changed
+
+    return change
+
+
+def cables(text: str) -> str:
+    """Cables of 300 m, whose buffers are the switch's own choice."""
+    tables = json.loads(text)
+    tables["CABLE_LENGTH"]["AZURE"] = dict.fromkeys(tables["CABLE_LENGTH"]["AZURE"], "300m")
+    tables["BUFFER_PG"]["Ethernet1|3"] = {"profile": "pg_lossless_25000_300m_profile"}
+    tables["BUFFER_PROFILE"]["pg_lossless_25000_300m_profile"] = dict(
+        tables["BUFFER_PROFILE"]["pg_lossless_25000_5m_profile"]
+    )
+    return json.dumps(tables)
+
+
+def other_pfc_queue(text: str) -> str:
+    """PFC of priority 3 stops queue 4."""
+    tables = json.loads(text)
+    for name in tables["MAP_PFC_PRIORITY_TO_QUEUE"]:
+        tables["MAP_PFC_PRIORITY_TO_QUEUE"][name]["3"] = "4"
+    return json.dumps(tables)
+
+
+SHOWN_BY_THE_CONFIGURATION = [
+    ("sonic", "class-map", other_pfc_queue),
+    ("sonic", "pfc", row("PORT", "Ethernet1", pfc_asym="on")),
+    ("sonic", "watchdog-times", row("PFC_WD", "GLOBAL", POLL_INTERVAL="1000")),
+    ("sonic", "cable-length", cables),
+    ("nxos", "pfc", everywhere("pause pfc-cos 3$", "pause pfc-cos 3 receive")),
+    (
+        "nxos",
+        "rate-limit",
+        everywhere(
+            r"(class type queuing c-out-8q-q3\n    bandwidth.*\n)",
+            r"\1    shape min 0 gbps max 10 gbps\n",
+        ),
+    ),
+    ("eos", "pfc", lambda text: "priority-flow-control all off\n" + text),
+    (
+        "eos",
+        "rate-limit",
+        everywhere(r"(uc-tx-queue 3\n +no priority\n)", r"\1      shape rate 10000000 kbps\n"),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("bench", "rule", "broken"),
+    SHOWN_BY_THE_CONFIGURATION,
+    ids=[f"{os}-{rule}" for os, rule, _ in SHOWN_BY_THE_CONFIGURATION],
+    indirect=["bench"],
+)
+def test_what_the_configuration_alone_shows_is_found_and_mended(bench: Bench, rule: str, broken):
+    bench.switch.replace_config(broken(bench.switch.running_text()))
+    found = bench.findings()
+    assert rule in {one.rule for one in found}
+    assert {one.rule for one in found} <= {rule, "buffer", "headroom"}
+    if any(one.fix == FIX for one in found):
+        bench.provision()
+    else:
+        for one in found:
+            bench.configure(*one.fix)
+    assert bench.findings() == ()
+
+
+@pytest.mark.parametrize("bench", ["eos"], indirect=True)
+def test_pfc_that_is_off_everywhere_is_not_lossless_where_no_live_state_was_saved(bench: Bench):
+    bench.switch.replace_config("priority-flow-control all off\n" + bench.switch.running_text())
+    outputs = {name: text for name, text in bench.outputs().items() if "flow" not in name}
+    state = module_of(bench.site, NAME).read(target_of(bench.site, NAME), outputs)
+    assert {port.pfc_priorities for port in state.ports} == {()}
