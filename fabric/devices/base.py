@@ -8,7 +8,7 @@ device itself: ``fabric.collect`` and the playbooks do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sized
+from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -19,6 +19,7 @@ from fabric.qos import DeviceQos
 # absent; modules then name what they could not read in ``DeviceQos.unread``.
 Outputs = Mapping[str, str]
 Shown = TypeVar("Shown", bound=Sized)
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,3 +191,21 @@ def require_shown(found: Shown, device: str, command: str) -> Shown:
             "the account may not be allowed to read it"
         )
     return found
+
+
+def understood(
+    outputs: Outputs, command: str, fact: str, parse: Callable[[str], Value], unread: list[str]
+) -> Value | None:
+    """What this output says, of a command that a switch can be read without.
+
+    None where it was not answered or makes no sense, which goes to ``unread`` with the
+    name of the fact that is then not known.
+    """
+    if command not in outputs:
+        unread.append(f"{fact}: '{command}' was not answered")
+        return None
+    try:
+        return parse(outputs[command])
+    except ReadError as error:
+        unread.append(f"{fact}: {error}")
+        return None

@@ -21,6 +21,8 @@ from fabric.saved.layout import DeviceRow, file_name, without_echo
 
 LINUX = "linux"
 DEFAULT_SPEED_BPS = 25 * 10**9
+# A refusal is the echo, a mark below it and a line or two; what is longer is an answer.
+_REFUSAL_LINES = 5
 _PORT, _RDMA = "PAISOARPORT", "PAISOARRDMA"
 _LINKS = re.compile(r"(\w+)/\d+ state \w+.*?netdev (\S+)|^(\w+) port \d+ ==> (\S+)", re.MULTILINE)
 _NDEV = re.compile(r"/sys/class/infiniband/(\w+)/ports/\d+/gid_attrs/ndevs/\d+:(\S+)")
@@ -101,7 +103,7 @@ class Identifier:
         if os_name == LINUX and not ports:
             raise ReadError("no file of a network interface")
         target = Target(device, os_name, model, ports)
-        outputs = outputs_of(module.read_commands(target), files)
+        outputs = answers_of(module, module.read_commands(target), files)
         return Identified(module, target, module.read(target, outputs), outputs)
 
     def _ports(self, files: Files) -> Iterator[TargetPort]:
@@ -134,6 +136,31 @@ def outputs_of(commands: Iterable[str], files: Files) -> dict[str, str]:
         if text is not None:
             found[command] = without_echo(command, text)
     return found
+
+
+def refusals(module: DeviceModule, commands: Iterable[str], files: Files) -> dict[str, str]:
+    """Command -> the line by which a switch refused it, or that it printed nothing.
+
+    A host's commands may print nothing, and their complaints stand among what they show.
+    """
+    if module.os == LINUX:
+        return {}
+    found = {}
+    for command, text in outputs_of(commands, files).items():
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        if not lines:
+            found[command] = "an empty answer"
+        elif len(lines) <= _REFUSAL_LINES and module.is_error(text):
+            found[command] = next((line for line in lines if module.is_error(line)), lines[0])
+    return found
+
+
+def answers_of(module: DeviceModule, commands: Iterable[str], files: Files) -> dict[str, str]:
+    """Command -> saved output, for those that were saved and that the device answered."""
+    commands = tuple(commands)
+    refused = refusals(module, commands, files)
+    found = outputs_of(commands, files)
+    return {command: text for command, text in found.items() if command not in refused}
 
 
 @cache

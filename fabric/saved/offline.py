@@ -18,7 +18,7 @@ from fabric.errors import InputError, PaisoarError
 from fabric.intended import intended_qos
 from fabric.intent import Intent
 from fabric.qos import DeviceQos
-from fabric.saved.identify import DEFAULT_SPEED_BPS, Identified, Identifier, outputs_of
+from fabric.saved.identify import DEFAULT_SPEED_BPS, Identified, Identifier, answers_of, refusals
 from fabric.saved.infer import Customs, Inference, Inferred, Voter, voters
 from fabric.saved.layout import (
     CABLES,
@@ -93,7 +93,7 @@ def read_for_site(path: Path, site: Site) -> SavedFabric:
             failed[name] = "has no folder"
             continue
         module, target = module_of(site, name), target_of(site, name)
-        mine = outputs_of(module.read_commands(target), files)
+        mine = answers_of(module, module.read_commands(target), files)
         try:
             states[name] = module.read(target, mine)
             outputs[name] = mine
@@ -103,6 +103,7 @@ def read_for_site(path: Path, site: Site) -> SavedFabric:
         f"{name}: is no device of {site.path}" for name in saved.files if name not in site.devices
     ]
     targets = {name: (module_of(site, name), target_of(site, name)) for name in states}
+    notes += _refused(saved, targets)
     counters, unknown = _counters(saved, targets, outputs)
     intended = {name: expected_qos(site, name) for name in states}
     return SavedFabric(
@@ -132,6 +133,7 @@ def read_folder(path: Path) -> SavedFabric:
         notes += [f"{link.a}: its cable is not known; the port is judged alone" for link in links]
     outputs = {name: one.outputs for name, one in devices.items()}
     targets = {name: (one.module, one.target) for name, one in devices.items()}
+    notes += _refused(saved, targets)
     counters, unknown = _counters(saved, targets, outputs)
     return SavedFabric(
         site,
@@ -219,7 +221,7 @@ def _at_its_cables(
             port = replace(port, speed_bps=link.speed_bps, cable_m=link.length_m)  # noqa: PLW2901
         ports.append(port)
     target = replace(one.target, ports=tuple(ports))
-    outputs = outputs_of(one.module.read_commands(target), files)
+    outputs = answers_of(one.module, one.module.read_commands(target), files)
     same_speeds = [p.speed_bps for p in one.target.ports] == [p.speed_bps for p in ports]
     if outputs.keys() == one.outputs.keys() and (same_speeds or one.state.kind == "switch"):
         return replace(one, target=target)
@@ -331,6 +333,18 @@ def _intended(
     return intended
 
 
+def _refused(saved: SavedFolder, targets: Mapping[str, tuple[Any, Any]]) -> list[str]:
+    """A note of each file that holds a refusal, or nothing."""
+    notes = []
+    for name, (module, target) in targets.items():
+        commands = dict.fromkeys((*module.read_commands(target), *module.counter_commands(target)))
+        notes += [
+            f"{name}/{file_name(command)}: was not answered: {line}"
+            for command, line in refusals(module, commands, saved.files[name]).items()
+        ]
+    return notes
+
+
 def _counters(
     saved: SavedFolder,
     targets: Mapping[str, tuple[Any, Any]],
@@ -343,7 +357,7 @@ def _counters(
         files = saved.files[name]
         commands = module.counter_commands(target)
         read = module.read_commands(target)
-        mine = outputs_of(commands, files)
+        mine = answers_of(module, commands, files)
         extra = [command for command in mine if command not in outputs[name]]
         if extra:
             try:

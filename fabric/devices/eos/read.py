@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
 
-from fabric.devices.base import Outputs, Target, require_shown
+from fabric.devices.base import Outputs, Target, require_shown, understood
 from fabric.devices.eos.lines import (
     APPLY,
     DEFAULT_MTU,
@@ -31,7 +33,6 @@ from fabric.qos import (
     DeviceQos,
     Ecn,
     IngressBuffer,
-    Neighbor,
     PortQos,
     Queue,
     Remark,
@@ -63,11 +64,11 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
     """What the switch does on every physical port that its configuration shows.
 
     A port's PFC state is the live one where ``show priority-flow-control`` shows
-    it. Raises ReadError where an output is none of EOS.
+    it. Raises ReadError without a running configuration.
     """
     sections = running_sections(target, outputs)
     unread: list[str] = []
-    live = _live_pfc(outputs, unread)
+    live = understood(outputs, PFC, "live PFC state", partial(parse_pfc, PFC), unread)
     version = _version(outputs, unread)
     switch = _Switch(sections, live, unread)
     ports = tuple(
@@ -86,11 +87,11 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
         serial=version.get("serialNumber", ""),
         config_sha256=sha256(outputs[RUNNING]),
         saved=_saved(outputs, unread),
-        neighbors=_neighbors(outputs, unread),
-        unread=tuple(dict.fromkeys(unread)),
+        neighbors=understood(outputs, LLDP, "neighbours", partial(parse_neighbors, LLDP), unread),
         facts=parse_links(
-            *(parse_json(command, outputs.get(command, "{}")) for command in (INTERFACES, FEC))
+            _object(outputs, INTERFACES, "links", unread), _object(outputs, FEC, "FEC", unread)
         ),
+        unread=tuple(dict.fromkeys(unread)),
         remarks=tuple(_remarks(sections)),
     )
 
@@ -103,15 +104,15 @@ def _remarks(sections: Iterable[Section]) -> Iterator[Remark]:
         )
 
 
-def _live_pfc(outputs: Outputs, unread: list[str]) -> dict[str, tuple[int, ...]] | None:
-    if PFC not in outputs:
-        unread.append(f"live PFC state: '{PFC}' was not answered")
-        return None
-    return parse_pfc(PFC, outputs[PFC])
+def _object(outputs: Outputs, command: str, fact: str, unread: list[str]) -> dict[str, Any]:
+    """The JSON object that a command printed; empty where there is none."""
+    if command not in outputs:
+        return {}
+    return understood(outputs, command, fact, partial(parse_json, command), unread) or {}
 
 
 def _version(outputs: Outputs, unread: list[str]) -> dict[str, str]:
-    data = parse_json(VERSION, outputs[VERSION]) if VERSION in outputs else {}
+    data = _object(outputs, VERSION, "version", unread)
     facts = {"modelName": "model", "version": "firmware", "serialNumber": "serial"}
     unread += [
         f"{fact}: '{VERSION}' does not show it" for k, fact in facts.items() if k not in data
@@ -124,13 +125,6 @@ def _saved(outputs: Outputs, unread: list[str]) -> bool | None:
         unread.append(f"startup configuration: '{STARTUP}' was not answered")
         return None
     return sha256(outputs[STARTUP]) == sha256(outputs[RUNNING])
-
-
-def _neighbors(outputs: Outputs, unread: list[str]) -> tuple[Neighbor, ...] | None:
-    if LLDP not in outputs:
-        unread.append(f"neighbours: '{LLDP}' was not answered")
-        return None
-    return parse_neighbors(LLDP, outputs[LLDP])
 
 
 class _Switch:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from itertools import pairwise
 
-from fabric.devices.base import Outputs, Target, TargetPort, require_shown
+from fabric.devices.base import Outputs, Target, TargetPort, require_shown, understood
 from fabric.devices.junos.fit import (
     ALPHAS,
     DEFAULT_POLLS,
@@ -80,9 +81,7 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
     saved = confirmed(outputs.get(COMMIT, ""))
     if saved is None:
         unread.append(f"startup configuration: '{COMMIT}' shows no commit")
-    neighbors = parse_neighbors(LLDP, outputs[LLDP]) if LLDP in outputs else None
-    if neighbors is None:
-        unread.append(f"neighbours: '{LLDP}' was not answered")
+    neighbors = understood(outputs, LLDP, "neighbours", partial(parse_neighbors, LLDP), unread)
     switch = _Switch(target, config, unread)
     links = parse_links(outputs.get(PORTS, ""))
     names = tuple(links) or _configured_ports(config)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal
 
-from fabric.devices.base import Outputs, ReadError, Target
+from fabric.devices.base import Outputs, ReadError, Target, understood
 from fabric.devices.nvue import tree as trees
 from fabric.devices.nvue.names import is_physical, order
 from fabric.devices.nvue.ports import PortReader
@@ -43,7 +44,10 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
     """
     tree = applied_tree(outputs)
     unread: list[str] = []
-    system, hardware = (_json(outputs, command) for command in (SYSTEM, HARDWARE))
+    system, hardware = (
+        understood(outputs, command, "version", partial(_json, command), unread) or {}
+        for command in (SYSTEM, HARDWARE)
+    )
     model = _shown(hardware, "model", "product-name")
     firmware = _shown(system, "build", "product-release")
     serial = _shown(hardware, "serial-number")
@@ -63,7 +67,7 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
         serial=serial,
         config_sha256=trees.sha256(tree),
         saved=_saved(outputs, tree, unread),
-        neighbors=_neighbors(outputs, unread),
+        neighbors=understood(outputs, LLDP, "neighbours", _neighbors, unread),
         unread=tuple(dict.fromkeys(unread)),
         facts=tuple(_facts(tree, port) for port in ports),
     )
@@ -85,10 +89,7 @@ def _shown(facts: Mapping[str, Any], *names: str) -> str:
     return next((str(shown) for shown in values if shown and shown != "N/A"), "")
 
 
-def _json(outputs: Outputs, command: str) -> Mapping[str, Any]:
-    if command not in outputs:
-        return {}
-    text = outputs[command]
+def _json(command: str, text: str) -> Mapping[str, Any]:
     try:
         data, _ = json.JSONDecoder().raw_decode(text, max(text.find("{"), 0))
     except ValueError as error:
@@ -97,18 +98,14 @@ def _json(outputs: Outputs, command: str) -> Mapping[str, Any]:
 
 
 def _saved(outputs: Outputs, tree: Tree, unread: list[str]) -> bool | None:
-    if STARTUP not in outputs:
-        unread.append(f"startup configuration: '{STARTUP}' was not answered")
-        return None
-    return trees.sha256(trees.parse(outputs[STARTUP], STARTUP)) == trees.sha256(tree)
+    parse = partial(trees.parse, command=STARTUP)
+    booted = understood(outputs, STARTUP, "startup configuration", parse, unread)
+    return None if booted is None else trees.sha256(booted) == trees.sha256(tree)
 
 
-def _neighbors(outputs: Outputs, unread: list[str]) -> tuple[Neighbor, ...] | None:
+def _neighbors(text: str) -> tuple[Neighbor, ...]:
     """Lldpd names a lone interface by itself, several in a list."""
-    if LLDP not in outputs:
-        unread.append(f"neighbours: '{LLDP}' was not answered")
-        return None
-    interfaces = _json(outputs, LLDP).get("lldp", {}).get("interface", [])
+    interfaces = _json(LLDP, text).get("lldp", {}).get("interface", [])
     if isinstance(interfaces, dict):
         interfaces = [{name: facts} for name, facts in interfaces.items()]
     found = []

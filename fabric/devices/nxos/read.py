@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from fabric.devices.base import Outputs, Target, require_shown
+from fabric.devices.base import Outputs, Target, require_shown, understood
 from fabric.devices.nxos.channels import member
 from fabric.devices.nxos.names import is_physical
 from fabric.devices.nxos.normalise import POLL_MS
@@ -21,7 +21,7 @@ from fabric.devices.nxos.state import (
     parse_version,
 )
 from fabric.devices.sections import Section, find, parse, sha256
-from fabric.qos import PRIORITY_COUNT, DeviceQos, Neighbor, PortFacts, PortQos, Watchdog
+from fabric.qos import PRIORITY_COUNT, DeviceQos, PortFacts, PortQos, Watchdog
 
 RUNNING = "show running-config"
 STARTUP = "show startup-config"
@@ -42,12 +42,11 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
     """What the switch does on every physical port that its configuration shows.
 
     A port's PFC state is the live one where ``show interface
-    priority-flow-control`` shows it. Raises ReadError where an output is none
-    of NX-OS.
+    priority-flow-control`` shows it. Raises ReadError without a running configuration.
     """
     sections = running_sections(target, outputs)
     unread: list[str] = []
-    live = _live_pfc(outputs, unread)
+    live = understood(outputs, PFC, "live PFC state", parse_pfc, unread)
     version = _version(outputs, unread)
     device = _Device(sections, live, unread)
     ports = tuple(
@@ -66,7 +65,7 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
         serial=version.serial,
         config_sha256=sha256(outputs[RUNNING]),
         saved=_saved(outputs, unread),
-        neighbors=_neighbors(outputs, unread),
+        neighbors=understood(outputs, LLDP, "neighbours", parse_neighbors, unread),
         unread=tuple(dict.fromkeys(unread)),
         facts=_facts(ports, live, outputs),
         remarks=tuple(remarks(sections)),
@@ -95,13 +94,6 @@ def _facts(
     return tuple(facts)
 
 
-def _live_pfc(outputs: Outputs, unread: list[str]) -> dict[str, PfcState] | None:
-    if PFC not in outputs:
-        unread.append(f"live PFC state: '{PFC}' was not answered")
-        return None
-    return parse_pfc(outputs[PFC])
-
-
 def _version(outputs: Outputs, unread: list[str]) -> Version:
     version = parse_version(outputs.get(VERSION, ""))
     for name in ("model", "firmware", "serial"):
@@ -115,13 +107,6 @@ def _saved(outputs: Outputs, unread: list[str]) -> bool | None:
         unread.append(f"startup configuration: '{STARTUP}' was not answered")
         return None
     return sha256(outputs[STARTUP]) == sha256(outputs[RUNNING])
-
-
-def _neighbors(outputs: Outputs, unread: list[str]) -> tuple[Neighbor, ...] | None:
-    if LLDP not in outputs:
-        unread.append(f"neighbours: '{LLDP}' was not answered")
-        return None
-    return parse_neighbors(outputs[LLDP])
 
 
 class _Device:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from fabric.devices.base import Outputs, ReadError, Target
+from functools import partial
+
+from fabric.devices.base import Outputs, ReadError, Target, understood
 from fabric.devices.sonic import database
 from fabric.devices.sonic.database import Tables
 from fabric.devices.sonic.names import is_physical
 from fabric.devices.sonic.ports import PortReader
 from fabric.devices.sonic.remarks import remarks
 from fabric.devices.sonic.state import Version, parse_links, parse_neighbors, parse_version
-from fabric.qos import DeviceQos, Neighbor
+from fabric.qos import DeviceQos
 
 RUNNING = "show runningconfiguration all"
 SAVED = "cat /etc/sonic/config_db.json"
@@ -50,7 +52,7 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
         serial=version.serial,
         config_sha256=database.sha256(tables),
         saved=_saved(outputs, tables, unread),
-        neighbors=_neighbors(outputs, unread),
+        neighbors=understood(outputs, LLDP, "neighbours", parse_neighbors, unread),
         unread=tuple(dict.fromkeys(unread)),
         facts=parse_links(
             outputs.get(LINKS, ""), {port.name for port in ports if port.pfc_priorities}
@@ -76,14 +78,6 @@ def _version(outputs: Outputs, unread: list[str]) -> Version:
 
 
 def _saved(outputs: Outputs, tables: Tables, unread: list[str]) -> bool | None:
-    if SAVED not in outputs:
-        unread.append(f"saved configuration: '{SAVED}' was not answered")
-        return None
-    return database.sha256(database.parse(outputs[SAVED], SAVED)) == database.sha256(tables)
-
-
-def _neighbors(outputs: Outputs, unread: list[str]) -> tuple[Neighbor, ...] | None:
-    if LLDP not in outputs:
-        unread.append(f"neighbours: '{LLDP}' was not answered")
-        return None
-    return parse_neighbors(outputs[LLDP])
+    parse = partial(database.parse, command=SAVED)
+    booted = understood(outputs, SAVED, "saved configuration", parse, unread)
+    return None if booted is None else database.sha256(booted) == database.sha256(tables)

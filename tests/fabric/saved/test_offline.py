@@ -183,6 +183,39 @@ def test_missing_files_are_skips(folder):
     assert {"unread", "cabling"} <= {skip.rule for skip in report.skipped}
 
 
+REFUSED = "            ^\n% Invalid command at '^' marker.\n"
+
+
+@pytest.mark.parametrize("answer", [REFUSED, "", "\n", "ERROR: LLDP is not enabled\n"])
+@pytest.mark.parametrize(
+    ("file", "fact"),
+    [
+        ("show_lldp_neighbors.txt", "neighbours"),
+        (PFC, "live PFC state"),
+        (STARTUP, "startup configuration"),
+        ("show_version.txt", "model"),
+        ("show_interface.txt", ""),
+    ],
+)
+def test_one_output_that_was_refused_is_skipped_and_hides_nothing_else(folder, file, fact, answer):
+    pfc_off(folder)
+    (folder / "leaf2" / file).write_text(answer)
+    fabric = read_folder(folder)
+    report = judged(fabric)
+    assert fabric.failed == {}
+    assert {(f.rule, f.device) for f in report.findings} == {("pfc", "leaf1")}
+    skips = [skip.reason for skip in report.skipped if skip.device == "leaf2"]
+    assert any(reason.startswith(fact) for reason in skips) or not fact
+    assert any(note.startswith(f"leaf2/{file}: was not answered") for note in fabric.notes)
+
+
+def test_a_refused_running_configuration_is_a_device_that_cannot_be_read(folder):
+    (folder / "leaf1" / RUNNING).write_text("% Permission denied for the role\n")
+    fabric = read_folder(folder)
+    assert set(fabric.failed) == {"leaf1"}
+    assert "show running-config" in fabric.failed["leaf1"]
+
+
 def test_cables_csv_goes_before_lldp_and_lldp_is_checked_against_it(tmp_path):
     site, path = saved(tmp_path)
     save_site(path, site)

@@ -96,6 +96,15 @@ def test_missing_outputs_are_named():
     }  # fmt: skip
 
 
+def test_a_service_that_does_not_run_hides_nothing_but_what_it_shows():
+    whole = everything()
+    stopped = {LLDP: "lldp container is not running\n", SAVED: "cut off {"}
+    state = MODULE.read(target(), whole | stopped)
+    assert (state.neighbors, state.saved) == (None, None)
+    assert state.ports == MODULE.read(target(), whole).ports
+    assert any("lldp container is not running" in entry for entry in state.unread)
+
+
 def changed(change):
     tables = json.loads(sample("config_db.json"))
     change(tables)
