@@ -6,10 +6,13 @@ The user's keys or agent log in (``fabric.access``); host keys are checked.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import socket
 import sys
 from collections.abc import Sequence
+
+import psutil
 
 from fabric.access import Access, access_to
 from fabric.errors import InputError, ToolError
@@ -20,6 +23,7 @@ from trainer.supervise import Meeting, Place
 # A host that is stopped or lost says nothing and closes nothing.
 SILENT_AFTER_S = 8.0
 JOIN_WITHIN_S = 120.0
+_OUTSIDE = "192.0.2.1"  # of the documentation's range (RFC 5737): nothing is sent there
 
 
 def ssh_command(access: Access) -> tuple[str, ...]:
@@ -81,6 +85,28 @@ def places_here(site: Site, ranks: int, *, wishes: Sequence[str] = ()) -> list[P
 def own_name() -> str:
     """The name of this machine, without its domain, as sites write their hosts' names."""
     return socket.gethostname().partition(".")[0]
+
+
+def own_address() -> str:
+    """Our IPv4 address for other hosts: that of our name, else that on the way out.
+
+    Of a machine that has only loopback it is that.
+    """
+    up = {name for name, state in psutil.net_if_stats().items() if state.isup}
+    own = [
+        address.address
+        for name, addresses in psutil.net_if_addrs().items()
+        if name in up
+        for address in addresses
+        if address.family == socket.AF_INET and not address.address.startswith("127.")
+    ]
+    candidates: list[str] = []
+    with contextlib.suppress(OSError):
+        candidates += socket.gethostbyname_ex(socket.gethostname())[2]
+    with contextlib.suppress(ToolError):
+        candidates.append(_address_towards(_OUTSIDE))
+    candidates += own
+    return next((address for address in candidates if address in own), "127.0.0.1")
 
 
 def meeting_for(site: Site, hosts: Sequence[str]) -> Meeting:

@@ -111,9 +111,13 @@ def main() -> int:
     else:
         threading.Thread(target=_end_with_input, name="watch", daemon=True).start()
     sys.path[:0] = orders.path
-    membership = Membership(
-        orders.address, orders.token, orders.rank, orders.size, patience_s=orders.patience_s
-    )
+    try:
+        membership = Membership(
+            orders.address, orders.token, orders.rank, orders.size, patience_s=orders.patience_s
+        )
+    except PaisoarError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
     try:
         communicator = connect(membership, orders.transport)
         if orders.timeline:

@@ -22,6 +22,7 @@ from pathlib import Path
 from fabric.errors import InputError, PeerError
 from trainer.collective.scheduler import Share
 from trainer.collective.wire import new_token
+from trainer.hosts import own_address
 from trainer.supervise import Meeting
 
 TOKEN = "PAISOAR_JOB_TOKEN"  # noqa: S105 - a variable's name
@@ -40,17 +41,16 @@ def hosting(share: Share, folder: Path, environ: Mapping[str, str]) -> Iterator[
 
     def announce(address: tuple[str, int], token: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        shown = address[0] if share.one_host else socket.gethostname()
         partial = path.with_suffix(".partial")
         partial.unlink(missing_ok=True)
         fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(fd, "w") as file:
-            json.dump({"host": shown, "port": address[1], "token": token}, file)
+            json.dump({"host": address[0], "port": address[1], "token": token}, file)
         partial.rename(path)
 
     try:
         yield Meeting(
-            host="127.0.0.1" if share.one_host else "0.0.0.0",  # noqa: S104 - proved by token
+            host="127.0.0.1" if share.one_host else own_address(),
             token=new_token(),
             join_within_s=_FOUND_WITHIN_S,
             announce=announce,
@@ -65,18 +65,22 @@ def find(share: Share, folder: Path, environ: Mapping[str, str]) -> tuple[tuple[
         _wait_for_port(share.address)
         return share.address, _token(environ)
     path = _path(share, folder)
+    said = "rank 0 has not said where to meet"
     deadline = time.monotonic() + _FOUND_WITHIN_S
     while time.monotonic() < deadline:
         with contextlib.suppress(FileNotFoundError, ValueError):
             document = json.loads(path.read_text())
             address = (str(document["host"]), int(document["port"]))
             # A job that was killed may have left its file: somebody must listen there.
-            if path.stat().st_uid == os.geteuid() and _listens(address):
-                return address, str(document["token"])
+            if path.stat().st_uid == os.geteuid():
+                refusal = _refusal(address)
+                if not refusal:
+                    return address, str(document["token"])
+                said = f"rank 0 has said {address[0]}:{address[1]}, but: {refusal}"
         time.sleep(_POLL_S)
     raise PeerError(
-        f"rank {share.rank} of {share.size} ({share.scheduler} job {share.job}): rank 0 has not "
-        f"said within {_FOUND_WITHIN_S:g} s where to meet, in {path}",
+        f"rank {share.rank} of {share.size} ({share.scheduler} job {share.job}), after "
+        f"{_FOUND_WITHIN_S:g} s: {said}, in {path}.",
         advice="Did the gate refuse rank 0? On several hosts share the site's folder, or set "
         f"MASTER_ADDR, MASTER_PORT and {TOKEN}.",
     )
@@ -84,20 +88,23 @@ def find(share: Share, folder: Path, environ: Mapping[str, str]) -> tuple[tuple[
 
 def _wait_for_port(address: tuple[str, int]) -> None:
     deadline = time.monotonic() + _FOUND_WITHIN_S
-    while time.monotonic() < deadline:
-        if _listens(address):
-            return
+    while refusal := _refusal(address):
+        if time.monotonic() > deadline:
+            raise PeerError(
+                f"rank 0 does not answer at {address[0]}:{address[1]} within "
+                f"{_FOUND_WITHIN_S:g} s: {refusal}.",
+                advice="Did the gate refuse rank 0? Are MASTER_ADDR and MASTER_PORT its own?",
+            )
         time.sleep(_POLL_S)
-    raise PeerError(
-        f"rank 0 does not answer at {address[0]}:{address[1]} within {_FOUND_WITHIN_S:g} s",
-        advice="Did the gate refuse rank 0? Are MASTER_ADDR and MASTER_PORT its own?",
-    )
 
 
-def _listens(address: tuple[str, int]) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(address, timeout=2.0):
-        return True
-    return False
+def _refusal(address: tuple[str, int]) -> str:
+    """Why nobody can be talked to there (the resolver's reason, too); empty: somebody listens."""
+    try:
+        socket.create_connection(address, timeout=2.0).close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 def _path(share: Share, folder: Path) -> Path:

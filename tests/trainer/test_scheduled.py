@@ -1,5 +1,6 @@
 """Ranks that a scheduler starts. Slurm's variables: srun(1), "OUTPUT ENVIRONMENT VARIABLES"."""
 
+import ipaddress
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ import pytest
 
 from fabric.errors import InputError, PeerError
 from trainer import scheduled
+from trainer.collective.rendezvous import Rendezvous
 from trainer.collective.scheduler import Share, detect
 from trainer.scheduled import TOKEN, find, hosting
 
@@ -64,6 +66,19 @@ OPEN_MPI = {
             },
             Share("Kubernetes", "7000", 1, 2, 1, ("job-0", 7000)),
         ),
+        # torchrun listens at MASTER_PORT itself: ranks meet through the file.
+        (
+            {
+                "RANK": "1",
+                "WORLD_SIZE": "4",
+                "LOCAL_WORLD_SIZE": "4",
+                "MASTER_ADDR": "localhost",
+                "MASTER_PORT": "29500",
+                "TORCHELASTIC_RUN_ID": "none",
+                "TORCHELASTIC_USE_AGENT_STORE": "True",
+            },
+            Share("RANK and WORLD_SIZE", "none-29500", 1, 4, 4),
+        ),
     ],
 )
 def test_a_process_learns_its_place_from_its_scheduler(environ, share):
@@ -100,8 +115,43 @@ def test_the_meeting_file_is_its_users_alone_and_gone_afterwards(tmp_path, monke
     # What a killed job has left leads nowhere, and is not followed.
     monkeypatch.setattr(scheduled, "_FOUND_WITHIN_S", 0.3)
     path.write_text(left)
-    with pytest.raises(PeerError, match="rank 0 has not said"):
+    with pytest.raises(PeerError, match=r"rank 0 has said 127.*:\d+, but: Connection refused"):
         find(share, tmp_path, {})
+    path.unlink()
+    with pytest.raises(PeerError, match="rank 0 has not said where to meet"):
+        find(share, tmp_path, {})
+
+
+def test_rank_0_says_an_address_where_its_name_does_not_resolve(tmp_path, monkeypatch):
+    def unknown(name):
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "gethostbyname_ex", unknown)
+    share = Share("RANK and WORLD_SIZE", "0", 0, 2, 1)
+    with hosting(share, tmp_path, {}) as meeting:
+        assert ipaddress.ip_address(meeting.host) != ipaddress.ip_address("0.0.0.0")
+        with socket.create_server((meeting.host, 0)) as server:
+            meeting.announce(server.getsockname(), meeting.token)
+            assert find(share, tmp_path, {}) == (server.getsockname()[:2], meeting.token)
+
+
+def test_the_resolvers_error_is_told(tmp_path, monkeypatch):
+    def unknown(address, timeout):
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "create_connection", unknown)
+    monkeypatch.setattr(scheduled, "_FOUND_WITHIN_S", 0.3)
+    share = Share("Kubernetes", "7000", 1, 2, 1, ("job-0", 7000))
+    with pytest.raises(PeerError, match="job-0:7000 within 0.3 s: Name or service not known"):
+        find(share, tmp_path, {TOKEN: "a secret of enough characters"})
+
+
+def test_a_port_that_is_taken_is_refused_with_what_to_set():
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        pytest.raises(InputError, match="MASTER_PORT.*in use.*the port free"),
+    ):
+        Rendezvous(2, "token", port=server.getsockname()[1])
 
 
 def test_meeting_at_an_address_needs_a_common_secret(tmp_path):
@@ -159,6 +209,16 @@ def test_processes_of_a_scheduler_train_as_one_job(tmp_path, scheduler):
     assert name == scheduler
     assert [(r["rank"], r["total"]) for r in results] == [(0, 2.0), (1, 2.0)]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_numbers_of_ranks_that_differ_are_both_told(tmp_path):
+    environs = [{"RANK": str(rank), "WORLD_SIZE": str(2 + rank)} for rank in range(2)]
+    said, codes = _job(tmp_path, environs)
+    assert codes == [1, 1]
+    for _, error in said:
+        assert "it calls itself rank 1 of 3, this job has 2 ranks" in error
+        assert "Traceback" not in error
+        assert "File " not in error
 
 
 def test_a_failing_rank_ends_all_processes_of_a_scheduler(tmp_path):

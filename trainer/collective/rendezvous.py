@@ -102,9 +102,16 @@ class Rendezvous:
         self._lock = threading.RLock()
         self._stopping = threading.Event()
         self._began = time.monotonic()
-        self._selector = selectors.DefaultSelector()
-        self._listener = socket.create_server((host, port), backlog=max(size, 16))
+        try:
+            self._listener = socket.create_server((host, port), backlog=max(size, 16))
+        except OSError as error:
+            raise InputError(
+                f"the ranks cannot meet at {host}:{port}: {error.strerror or error}",
+                key="MASTER_ADDR, MASTER_PORT" if port else "",
+                advice="The address must be one of rank 0's host, and the port free there.",
+            ) from error
         self._listener.setblocking(False)
+        self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._thread = threading.Thread(target=self._serve, name="rendezvous", daemon=True)
 

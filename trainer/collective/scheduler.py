@@ -94,10 +94,14 @@ def _variables(env: Mapping[str, str]) -> Share | None:
     local = _number(env, "LOCAL_WORLD_SIZE", default=1)
     kubernetes = "KUBERNETES_SERVICE_HOST" in env
     name = "Kubernetes" if kubernetes else "RANK and WORLD_SIZE"
-    job = env.get("TORCHELASTIC_RUN_ID") or env.get("MASTER_PORT", "0")
+    # Every run of torchrun is called "none" unless it is given a name: the port tells them apart.
+    job = "-".join(env[key] for key in ("TORCHELASTIC_RUN_ID", "MASTER_PORT") if key in env)
     rank = _number(env, "RANK", "JOB_COMPLETION_INDEX")
     place = _number(env, "LOCAL_RANK", default=0)
-    return Share(name, job, rank, size, local, _master(env), place)
+    # There, torchrun itself listens: no rank can.
+    taken = env.get("TORCHELASTIC_USE_AGENT_STORE", "").lower() == "true"
+    address = ("", 0) if taken else _master(env)
+    return Share(name, job or "0", rank, size, local, address, place)
 
 
 def _number(env: Mapping[str, str], *names: str, default: int | None = None) -> int:
