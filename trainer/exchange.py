@@ -112,7 +112,8 @@ class GradientExchange:
         present = [i for i, gradient in enumerate(gradients) if gradient is not None]
         if not self.active or not present:
             self.step += 1
-            return lambda: list(gradients)
+            alone = [self._merged(g, v) for g, v in zip(gradients, variables, strict=True)]
+            return lambda: alone
         sparse = [i for i in present if self._travels_sparse(gradients[i], variables[i])]
         dense = [i for i in present if i not in set(sparse)]
         tensors = [tf.convert_to_tensor(gradients[i]) for i in dense]
@@ -175,6 +176,19 @@ class GradientExchange:
         with tf.control_dependencies(fresh):
             tf.numpy_function(partial(_release, carriers), [], [], stateful=True)
         return averaged
+
+    def _merged(self, gradient: Any, variable: Any) -> Any:  # noqa: ANN401
+        """A gradient as several ranks would get it: a small table whole, else each row once.
+
+        Keras takes the norm of rows as they stand, and a row may stand twice.
+        """
+        if not isinstance(gradient, tf.IndexedSlices):
+            return gradient
+        if not self._travels_sparse(gradient, variable):
+            return tf.convert_to_tensor(gradient)
+        indices, places = tf.unique(gradient.indices)
+        sums = tf.math.unsorted_segment_sum(gradient.values, places, tf.size(indices))
+        return tf.IndexedSlices(sums, indices, gradient.dense_shape)
 
     def _travels_sparse(self, gradient: Any, variable: Any) -> bool:  # noqa: ANN401
         if not isinstance(gradient, tf.IndexedSlices):

@@ -12,6 +12,7 @@ and position, so they differ between ranks and repeat between runs.
 from __future__ import annotations
 
 import glob
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ _TEST_FOLDERS = ("test", "val", "validation")
 # TFRecord: u64 length, u32 CRC of it, the bytes, u32 CRC of them (tensorflow/core/lib/io).
 _RECORD = struct.Struct("<QI")
 _RECORD_END_BYTES = 4
+_SAID_CHARACTERS = 160  # of TensorFlow's words about a record: they may hold the record
 
 Batches = Iterator[tuple[Any, Any]]
 
@@ -144,6 +146,22 @@ class _Listed:
         return _Listed(tuple(column[positions] for column in self.columns))
 
 
+class _Stored(Protocol):
+    """A source whose images are read when they are needed."""
+
+    plan: TrainingPlan
+    rank: int
+    classes: int
+    train: _Listed
+    test: _Listed
+
+    def load(self, *columns: Any) -> tuple[Any, Any]:  # noqa: ANN401 (tensors)
+        """Image and label of one row."""
+
+    def name(self, rows: _Listed, number: int) -> str:
+        """Where one of the rows lies, for people."""
+
+
 class FolderSource:
     """``DIR/CLASS/IMAGE``, or the same below ``DIR/train`` and ``DIR/test`` (or val, validation).
 
@@ -164,26 +182,31 @@ class FolderSource:
             )
         tests = [root / name for name in _TEST_FOLDERS if (root / name).is_dir()]
         if train is not root and tests:
-            self._train, self._test = everything, _list_images(tests[0], names)
+            self.train, self.test = everything, _list_images(tests[0], names)
         else:
-            self._train, self._test = _split(everything, plan.seed)
+            self.train, self.test = _split(everything, plan.seed)
         size = plan.image_size or MODELS[plan.model][0]
         self.image_shape = (size, size, 3)
         self.classes = len(names)
-        self.steps = steps_per_epoch(len(self._train), plan.batch_size, plan.ranks)
-        self.test_count = len(self._test)
-        self._plan, self._rank = plan, rank
+        self.steps = steps_per_epoch(len(self.train), plan.batch_size, plan.ranks)
+        self.test_count = len(self.test)
+        self.plan, self.rank = plan, rank
 
     def batches(self, epoch: int, first_step: int = 0) -> Batches:
         """See :class:`Source`."""
-        return _read(self._plan, self._rank, self._train, self._load, epoch, first_step)
+        return _read(self, epoch, first_step)
 
     def test_batches(self) -> Batches:
         """See :class:`Source`."""
-        return _read_test(self._plan, self._rank, self._test, self._load)
+        return _read_test(self)
 
-    def _load(self, path: Any, label: Any) -> tuple[Any, Any]:  # noqa: ANN401 (tensors)
+    def load(self, path: Any, label: Any) -> tuple[Any, Any]:  # noqa: ANN401 (tensors)
+        """Image and label of one file."""
         return _decode(tf.io.read_file(path), self.image_shape), label
+
+    def name(self, rows: _Listed, number: int) -> str:
+        """The file."""
+        return str(rows.columns[0][number])
 
 
 class TfRecordSource:
@@ -204,23 +227,30 @@ class TfRecordSource:
             )
         tests = [p for p in paths if any(word in Path(p).name for word in ("validation", "test"))]
         trains = [path for path in paths if path not in tests]
-        self._train, self._test = _list_records(trains), _list_records(tests)
+        self.train, self.test = _list_records(trains), _list_records(tests)
         size = plan.image_size or MODELS[plan.model][0]
         self.image_shape = (size, size, 3)
         self.classes = plan.classes or 1000
-        self.steps = steps_per_epoch(len(self._train), plan.batch_size, plan.ranks)
-        self.test_count = len(self._test)
-        self._plan, self._rank = plan, rank
+        self.steps = steps_per_epoch(len(self.train), plan.batch_size, plan.ranks)
+        self.test_count = len(self.test)
+        self.plan, self.rank = plan, rank
 
     def batches(self, epoch: int, first_step: int = 0) -> Batches:
         """See :class:`Source`."""
-        return _read(self._plan, self._rank, self._train, self._load, epoch, first_step)
+        return _read(self, epoch, first_step)
 
     def test_batches(self) -> Batches:
         """See :class:`Source`."""
-        return _read_test(self._plan, self._rank, self._test, self._load)
+        return _read_test(self)
 
-    def _load(self, path: Any, start: Any, length: Any) -> tuple[Any, Any]:  # noqa: ANN401
+    def name(self, rows: _Listed, number: int) -> str:
+        """The file, and which of its records, counted from 1."""
+        path, start = str(rows.columns[0][number]), rows.columns[1][number]
+        starts = [first for first, _ in record_spans(path)]
+        return f"{path}: record {starts.index(start) + 1}"
+
+    def load(self, path: Any, start: Any, length: Any) -> tuple[Any, Any]:  # noqa: ANN401
+        """Image and label of one record."""
         record = tf.ensure_shape(
             tf.numpy_function(_read_record, [path, start, length], tf.string, stateful=False), []
         )
@@ -231,7 +261,7 @@ class TfRecordSource:
                 "image/class/label": tf.io.FixedLenFeature([], tf.int64),
             },
         )
-        label = tf.cast(parsed["image/class/label"], tf.int32) - self._plan.first_label
+        label = tf.cast(parsed["image/class/label"], tf.int32) - self.plan.first_label
         return _decode(parsed["image/encoded"], self.image_shape), label
 
 
@@ -266,37 +296,72 @@ def _order(
     return (picked for step, picked in enumerate(batches) if step >= first_step)
 
 
-def _read(
-    plan: TrainingPlan,
-    rank: int,
-    listed: _Listed,
-    load: Any,  # noqa: ANN401 (a function on tensors)
-    epoch: int,
-    first_step: int,
-) -> Batches:
-    picked = list(_order(plan, rank, len(listed), epoch, first_step))
+def _read(source: _Stored, epoch: int, first_step: int) -> Batches:
+    plan, listed = source.plan, source.train
+    picked = list(_order(plan, source.rank, len(listed), epoch, first_step))
     if not picked:
         return iter(())
     positions = np.concatenate(picked)
     seeds = np.stack([np.full(len(positions), plan.seed * 1000 + epoch), positions], axis=1)
 
     def make(seed: Any, *columns: Any) -> tuple[Any, Any]:  # noqa: ANN401
-        image, label = load(*columns)
+        image, label = source.load(*columns)
         return tf.image.stateless_random_flip_left_right(image, seed), label
 
-    rows = (seeds, *listed.at(positions).columns)
-    return iter(_pipeline(rows, make, plan.batch_size))
+    rows = listed.at(positions)
+    data = _pipeline((seeds, *rows.columns), make, plan.batch_size)
+    return _checked(source, rows, data)
 
 
-def _read_test(plan: TrainingPlan, rank: int, listed: _Listed, load: Any) -> Batches:  # noqa: ANN401
-    mine = listed.at(np.arange(rank, len(listed), plan.ranks))
-    return iter(_pipeline(mine.columns, load, plan.batch_size)) if len(mine) else iter(())
+def _read_test(source: _Stored) -> Batches:
+    plan = source.plan
+    rows = source.test.at(np.arange(source.rank, len(source.test), plan.ranks))
+    if not len(rows):
+        return iter(())
+    return _checked(source, rows, _pipeline(rows.columns, source.load, plan.batch_size))
 
 
 def _pipeline(rows: tuple[np.ndarray, ...], make: Any, batch_size: int) -> Any:  # noqa: ANN401
     data = tf.data.Dataset.from_tensor_slices(rows)
     data = data.map(make, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
     return data.batch(batch_size).prefetch(2)
+
+
+def _checked(source: _Stored, rows: _Listed, data: Any) -> Batches:  # noqa: ANN401
+    """The batches of these rows; InputError, with its file, for one that cannot be trained on."""
+    batches = iter(data)
+    batch_size = source.plan.batch_size
+    for at in range(0, len(rows), batch_size):
+        here = rows.at(np.arange(at, min(at + batch_size, len(rows))))
+        try:
+            images, labels = next(batches)
+        except tf.errors.OpError as error:
+            raise (_unreadable(source, here) or error) from error
+        outside = np.flatnonzero((labels < 0) | (labels >= source.classes))
+        if len(outside):
+            least = source.plan.first_label
+            raise InputError(
+                f"{source.name(here, outside[0])}: the label {labels[outside[0]] + least} is none "
+                f"of the {source.classes} from {least} on; give --classes and --first-label that "
+                "fit the data",
+                key="data",
+            )
+        yield images, labels
+
+
+def _unreadable(source: _Stored, rows: _Listed) -> InputError | None:
+    """Which of these rows TensorFlow cannot read, and why, in its first words."""
+    for number in range(len(rows)):
+        try:
+            next(iter(_pipeline(rows.at(np.array([number])).columns, source.load, 1)))
+        except tf.errors.OpError as error:
+            said = re.split(r"\n| \[Op:", error.message.split("}} ")[-1])[0]
+            plain = "".join(c if c.isascii() and c.isprintable() else "?" for c in said)
+            return InputError(
+                f"{source.name(rows, number)}: cannot be read: {plain[:_SAID_CHARACTERS]}",
+                key="data",
+            )
+    return None
 
 
 def _decode(encoded: Any, shape: tuple[int, int, int]) -> Any:  # noqa: ANN401

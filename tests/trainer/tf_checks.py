@@ -27,6 +27,8 @@ from trainer.callbacks import (
     average_figures,
 )
 from trainer.checkpoint import latest_checkpoint, load_checkpoint, read_meta
+from trainer.collective.communicator import alone
+from trainer.collective.courier import Courier
 from trainer.collective.dtypes import ReduceOp
 from trainer.collective.errors import MismatchError, WeightsDifferError
 from trainer.collective.fusion import BUCKET_BYTES, BucketLine
@@ -695,6 +697,54 @@ def check_folders_and_records_are_shared_out_without_overlap(context: RankContex
         with pytest.raises(InputError, match=said) as caught:
             open_source(replace(plan, data=data), rank)
         assert caught.value.key == "data"
+
+
+def check_what_cannot_be_trained_on_is_named_with_its_file(context: RankContext) -> None:
+    folder = Path(tempfile.mkdtemp())
+    _write_images(folder / "images", 6)
+    _write_records(folder / "records", [2, 9])
+    broken = folder / "images" / "dog" / "003.png"
+    broken.write_bytes(b"no image")
+    plan = TrainingPlan(ranks=1, batch_size=4, image_size=8, data=str(folder / "images"))
+    source = open_source(plan, 0)
+    with pytest.raises(InputError, match=r"dog/003\.png: cannot be read: .*image") as caught:
+        list(source.batches(0)) + list(source.test_batches())
+    assert caught.value.key == "data"
+    records = replace(plan, data=str(folder / "records" / "train-*"), first_label=1, classes=5)
+    assert len(list(open_source(records, 0).batches(0))) == 2
+    for change, label in (({"classes": 4}, 5), ({"first_label": 2}, 1)):
+        said = rf"train-00001: record \d: the label {label} is none of the .*--classes"
+        with pytest.raises(InputError, match=said):
+            list(open_source(replace(records, batch_size=9, **change), 0).batches(0))
+    path = folder / "records" / "train-00001"
+    content = bytearray(path.read_bytes())
+    start, length = record_spans(str(path))[4]
+    content[start : start + length] = bytes(length)
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="train-00001: record 5: cannot be read"):
+        list(open_source(replace(records, batch_size=9), 0).batches(0))
+
+
+def check_one_rank_clips_rows_as_several_do(context: RankContext) -> None:
+    rows, share = np.array([3, 3, 1, 3, 1, 3]), 3
+    mine = rows[context.membership.rank * share :][:share]
+    for dense_below_bytes in (0, 1 << 20):
+        tables = []
+        for courier, picked in ((context.courier, mine), (Courier(alone()), rows)):
+            table = tf.Variable(tf.ones((8, 4)), name="table")
+            optimizer = ReplicatedVarsOptimizer(
+                keras.optimizers.Adam(0.1, global_clipnorm=0.05),
+                courier=courier,
+                dense_below_bytes=dense_below_bytes,
+            )
+            optimizer.build([table])
+            for _ in range(3):
+                with tf.GradientTape() as tape:
+                    looked_up = tf.nn.embedding_lookup(table, picked)
+                    loss = tf.reduce_mean(tf.square(looked_up))
+                optimizer.apply([tape.gradient(loss, table)], [table])
+            tables.append(table.numpy())
+        np.testing.assert_allclose(*tables, atol=1e-6)
 
 
 def check_ranks_whose_data_end_early_end_the_epoch_together(context: RankContext) -> None:
