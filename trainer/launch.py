@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -10,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fabric.errors import GateRefusedError, InputError
+from fabric.errors import GateRefusedError, InputError, PeerError
 from trainer.checkpoint import check_plan, latest_checkpoint
 from trainer.collective.communicator import TRANSPORTS, TransportName
 from trainer.collective.rendezvous import SlowRank
@@ -106,7 +107,8 @@ def train(job: JobSpec, on_event: Callable[[Progress], None] | None = None) -> T
 
     ``on_event`` is called in this thread. GateRefusedError without a pass of
     the gate; InputError for settings that cannot work; PeerError when a rank
-    is lost. However it ends, no process and no shared memory is left.
+    is lost, with the way on from the last checkpoint as advice. However it
+    ends, no process and no shared memory is left.
     """
     require_pass(job.gate_pass)
     return _train(job, on_event)
@@ -164,6 +166,19 @@ def plain(gate_pass: GatePass) -> dict[str, Any]:
     return dict(json.loads(json.dumps(asdict(gate_pass), default=str)))
 
 
+def _way_on(job: JobSpec) -> str:
+    """How to go on from the last checkpoint; empty where there is none."""
+    folder = job.checkpoint_folder
+    if folder is None:
+        return ""
+    again = f"--resume {folder} goes on from the last one."
+    if job.places is not None and job.places[0].command:
+        return f"Checkpoints, if it came to any, are in {folder} on {job.places[0].name}; {again}"
+    with contextlib.suppress(InputError):
+        return f"The last checkpoint is {latest_checkpoint(folder)}; {again}"
+    return ""
+
+
 def _train(job: JobSpec, on_event: Callable[[Progress], None] | None) -> TrainResult:
     began = time.monotonic()
     plan = job.plan
@@ -211,6 +226,9 @@ def _train(job: JobSpec, on_event: Callable[[Progress], None] | None) -> TrainRe
             places=job.places,
             meeting=job.meeting,
         )
+    except PeerError as error:
+        error.advice = " ".join(filter(None, (error.advice, _way_on(job))))
+        raise
     finally:
         # Also of a job that failed: then it is wanted most.
         if job.timeline is not None:

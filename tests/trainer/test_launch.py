@@ -126,6 +126,7 @@ def test_a_training_that_lost_a_rank_goes_on_from_its_last_checkpoint(tmp_path):
     assert caught.value.failure.culprit.pid == killed[0]
     assert "SIGKILL" in str(caught.value)
     assert "reported: rank" in str(caught.value)
+    assert f"{latest_checkpoint(tmp_path)}; --resume {tmp_path} goes on" in caught.value.advice
     assert not ranks_left()
     saved = read_meta(latest_checkpoint(tmp_path))["epoch"]
     longer = TrainingPlan(epochs=saved + 2, batch_size=64, seed=2)
