@@ -380,7 +380,9 @@ def _error(rendezvous: Rendezvous, processes: Sequence[_Process], ranks: int) ->
     culprit = failure.culprit.rank if failure.culprit else None
     kind = rendezvous.failure_kind
     if kind == "InputError":
-        return InputError(failure.cause.removeprefix("failed: "))
+        # What the rank reported has the advice as well.
+        own = rendezvous.reports.get(culprit, "") if culprit is not None else ""
+        return InputError(own or failure.cause.removeprefix("failed: "))
     lines = [
         f"rank {rank} reported: {report}"
         for rank, report in sorted(rendezvous.reports.items())

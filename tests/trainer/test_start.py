@@ -169,6 +169,17 @@ def test_mpirun_starts_one_job_of_two_ranks(site_file, script):
     assert sorted(out.splitlines()) == ["0 of 2: 2", "rank 1: 1 of 2: 2"]
 
 
+def test_advice_that_a_rank_gets_is_passed_on(site_file, script):
+    refused = (
+        "from fabric.errors import InputError\n"
+        "if rank == 1: raise InputError('is empty', key='data', advice='Give some.')\n"
+        "courier.call(lambda c: c.barrier())\n"
+    )
+    code, _, error = end(begin(*START, "-f", site_file, script(refused)))
+    assert code == 2
+    assert error == "error: data: is empty. Give some.\n"
+
+
 def test_a_slow_rank_is_reported_and_ended_only_when_patience_is(site_file, script):
     slow = script("import time\ntime.sleep(3.0 * rank)\ncourier.call(lambda c: c.barrier())\n")
     code, _, error = end(begin(*START, "-f", site_file, slow))
