@@ -18,6 +18,9 @@ from fabric.qos import DeviceQos
 # Command -> what the device printed. A command that the device refused is
 # absent; modules then name what they could not read in ``DeviceQos.unread``.
 Outputs = Mapping[str, str]
+# Begins the entry of ``DeviceQos.unread`` of a switch whose other outputs show more ports
+# than its configuration does.
+CUT_OFF = "the running configuration seems cut off"
 Shown = TypeVar("Shown", bound=Sized)
 Value = TypeVar("Value")
 

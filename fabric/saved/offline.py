@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fabric.counters import CounterSnapshot
-from fabric.devices.base import ReadError, TargetPort
+from fabric.devices.base import CUT_OFF, ReadError, TargetPort
 from fabric.devices.registry import expected_qos, module_of, target_of
 from fabric.errors import InputError, PaisoarError
 from fabric.intended import intended_qos
@@ -105,7 +105,9 @@ def read_for_site(path: Path, site: Site) -> SavedFabric:
     targets = {name: (module_of(site, name), target_of(site, name)) for name in states}
     notes += _refused(saved, targets)
     counters, unknown = _counters(saved, targets, outputs)
-    intended = {name: expected_qos(site, name) for name in states}
+    intended = {
+        name: _of_shown_ports(expected_qos(site, name), state) for name, state in states.items()
+    }
     return SavedFabric(
         site, states, intended, outputs, counters, failed, tuple(unknown), tuple(notes)
     )
@@ -329,8 +331,19 @@ def _intended(
             customs.adapt(port, live.get(port.name), links[port.name], state.kind, state.os)
             for port in wanted.ports
         )
-        intended[name] = replace(wanted, ports=adapted)
+        intended[name] = _of_shown_ports(replace(wanted, ports=adapted), state)
     return intended
+
+
+def _of_shown_ports(intended: DeviceQos, state: DeviceQos) -> DeviceQos:
+    """What is intended for the ports that a configuration shows before it was cut off.
+
+    The others are not missing: nothing is known of them, which ``unread`` says.
+    """
+    if not any(fact.startswith(CUT_OFF) for fact in state.unread):
+        return intended
+    shown = {port.name for port in state.ports}
+    return replace(intended, ports=tuple(p for p in intended.ports if p.name in shown))
 
 
 def _refused(saved: SavedFolder, targets: Mapping[str, tuple[Any, Any]]) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from fabric.devices.base import Outputs, Target, require_shown, understood
+from fabric.devices.base import CUT_OFF, Outputs, ReadError, Target, require_shown, understood
 from fabric.devices.eos.lines import (
     APPLY,
     DEFAULT_MTU,
@@ -56,15 +56,26 @@ COMMANDS = (RUNNING, STARTUP, PFC, VERSION, LLDP, INTERFACES, FEC)
 
 
 def running_sections(target: Target, outputs: Outputs) -> list[Section]:
-    """The running configuration; ReadError without one, for nothing is known then."""
+    """The running configuration; ReadError without one, for nothing is known then.
+
+    Nor of one that was cut off: what holds for all ports comes behind the ports.
+    """
+    if not _whole(outputs.get(RUNNING, "")):
+        raise ReadError(f"{target.device}: {CUT_OFF}: '{RUNNING}' does not end with 'end'")
     return require_shown(parse(outputs.get(RUNNING, "")), target.device, RUNNING)
+
+
+def _whole(text: str) -> bool:
+    """Whether the last line is there; of lines without EOS's own first one nobody can tell."""
+    printed = text.lstrip().startswith("! Command: show ")
+    return not printed or any(line.rstrip() == "end" for line in text.splitlines())
 
 
 def read(target: Target, outputs: Outputs) -> DeviceQos:
     """What the switch does on every physical port that its configuration shows.
 
     A port's PFC state is the live one where ``show priority-flow-control`` shows
-    it. Raises ReadError without a running configuration.
+    it. Raises ReadError without a whole running configuration.
     """
     sections = running_sections(target, outputs)
     unread: list[str] = []
@@ -123,6 +134,9 @@ def _version(outputs: Outputs, unread: list[str]) -> dict[str, str]:
 def _saved(outputs: Outputs, unread: list[str]) -> bool | None:
     if STARTUP not in outputs:
         unread.append(f"startup configuration: '{STARTUP}' was not answered")
+        return None
+    if not _whole(outputs[STARTUP]):
+        unread.append(f"startup configuration: '{STARTUP}' does not end with 'end'")
         return None
     return sha256(outputs[STARTUP]) == sha256(outputs[RUNNING])
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from fabric.devices.base import Outputs, Target, require_shown, understood
+from fabric.devices.base import CUT_OFF, Outputs, Target, require_shown, understood
 from fabric.devices.nxos.channels import member
 from fabric.devices.nxos.names import is_physical
 from fabric.devices.nxos.normalise import POLL_MS
@@ -13,6 +13,7 @@ from fabric.devices.nxos.policies import NetworkQos, Policies
 from fabric.devices.nxos.remarks import remarks
 from fabric.devices.nxos.render import DEFAULT_MTU, WATCHDOG_ON
 from fabric.devices.nxos.state import (
+    LinkState,
     PfcState,
     Version,
     parse_links,
@@ -49,11 +50,17 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
     live = understood(outputs, PFC, "live PFC state", parse_pfc, unread)
     version = _version(outputs, unread)
     device = _Device(sections, live, unread)
+    neighbors = understood(outputs, LLDP, "neighbours", parse_neighbors, unread)
+    links = parse_links(outputs.get(INTERFACE, ""))
+    seen = {*(live or ()), *links, *(neighbor.port for neighbor in neighbors or ())}
+    configured = _configured(sections)
+    lost, lacking = _lost(outputs[RUNNING], sections, configured, seen)
+    if lost:
+        unread.append(f"{CUT_OFF}: {lacking}")
     ports = tuple(
         device.port(member(section, sections))
-        for section in sections
-        if section.text.startswith("interface ")
-        and is_physical(section.text.removeprefix("interface "))
+        for name, section in configured.items()
+        if name not in lost
     )
     return DeviceQos(
         device=target.device,
@@ -64,19 +71,47 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
         firmware=version.firmware,
         serial=version.serial,
         config_sha256=sha256(outputs[RUNNING]),
-        saved=_saved(outputs, unread),
-        neighbors=understood(outputs, LLDP, "neighbours", parse_neighbors, unread),
+        saved=None if lost else _saved(outputs, unread),
+        neighbors=neighbors,
         unread=tuple(dict.fromkeys(unread)),
-        facts=_facts(ports, live, outputs),
+        facts=_facts(ports, live, links),
         remarks=tuple(remarks(sections)),
     )
 
 
+def _configured(sections: Iterable[Section]) -> dict[str, Section]:
+    """The front ports of a configuration."""
+    names = ((section, section.text.removeprefix("interface ")) for section in sections)
+    return {name: section for section, name in names if name != section.text and is_physical(name)}
+
+
+def _lost(
+    text: str, sections: Sequence[Section], configured: Mapping[str, Section], seen: Iterable[str]
+) -> tuple[set[str], str]:
+    """Ports whose section a configuration that was cut off lacks, wholly or in part; and why.
+
+    NX-OS shows every front port, and lines of other kinds behind them: then the rest is
+    there. Without ``show interface`` or the like it can be told only of what NX-OS itself
+    has printed, where the last line is not a whole one.
+    """
+    last = sections[-1].text.removeprefix("interface ")
+    if configured and last == sections[-1].text:
+        return set(), ""
+    lost = {name for name in seen if is_physical(name) and name not in configured}
+    why = f"{len(lost)} ports that other outputs show are not in '{RUNNING}'"
+    printed = text.lstrip().startswith("!Command: show ")
+    if last in configured and (lost or (printed and not text.endswith("\n"))):
+        why = why if lost else f"'{RUNNING}' ends in the midst of {last}"
+        lost.add(last)
+    return lost, why
+
+
 def _facts(
-    ports: tuple[PortQos, ...], live: dict[str, PfcState] | None, outputs: Outputs
+    ports: tuple[PortQos, ...],
+    live: dict[str, PfcState] | None,
+    links: Mapping[str, LinkState],
 ) -> tuple[PortFacts, ...]:
     """What the ports are seen to be; a switch that does not show it can still be read."""
-    links = parse_links(outputs.get(INTERFACE, ""))
     facts = []
     for port in ports:
         link, pfc = links.get(port.name), (live or {}).get(port.name)

@@ -183,6 +183,28 @@ def test_missing_files_are_skips(folder):
     assert {"unread", "cabling"} <= {skip.rule for skip in report.skipped}
 
 
+@pytest.mark.parametrize("part", [0.05, 0.2, 0.4, 0.75, 0.9])
+def test_of_a_configuration_that_was_cut_off_only_what_is_there_is_judged(tmp_path, part):
+    site, path = saved(tmp_path)
+    pfc_off(path)
+    whole = (path / "spine1" / RUNNING).read_text()
+    (path / "spine1" / RUNNING).write_text(whole[: round(len(whole) * part)])
+    for fabric in (read_folder(path), read_for_site(path, site)):
+        report = judged(fabric)
+        assert {(f.rule, f.device) for f in report.findings} == {("pfc", "leaf1")}
+        (skip,) = [s for s in report.skipped if s.reason.startswith("the running configuration")]
+        assert (skip.rule, skip.device) == ("unread", "spine1")
+        assert "seems cut off" in skip.reason
+
+
+def test_a_port_that_a_whole_configuration_lacks_is_missing(tmp_path):
+    site, path = saved(tmp_path)
+    edit(path / "spine1" / RUNNING, "interface Ethernet1/1\n", "interface Ethernet1/99\n")
+    shutil.copy(path / "spine1" / RUNNING, path / "spine1" / STARTUP)
+    report = judged(read_for_site(path, site))
+    assert ("port-missing", "spine1") in {(f.rule, f.device) for f in report.findings}
+
+
 REFUSED = "            ^\n% Invalid command at '^' marker.\n"
 
 

@@ -193,6 +193,16 @@ def test_links_are_facts():
     assert read().facts == ()
 
 
+def test_a_configuration_without_its_end_is_not_judged():
+    whole = "! Command: show running-config\n" + RUNNING
+    for cut in (whole.removesuffix("end\n"), whole[: len(whole) * 3 // 4]):
+        with pytest.raises(ReadError, match="seems cut off"):
+            read(running=cut)
+        held = read(startup=cut)
+        assert held.saved is None
+        assert any(entry.startswith("startup configuration: ") for entry in held.unread)
+
+
 def test_json_survives_a_banner_and_a_prompt_and_anything_else_is_not_known():
     noisy = 'Authorized access only\n{"modelName": "DCS-7060CX2-32S"}\nleaf-1#'
     assert read(version=noisy).model == "DCS-7060CX2-32S"
