@@ -104,7 +104,7 @@ def read_for_site(path: Path, site: Site) -> SavedFabric:
     ]
     targets = {name: (module_of(site, name), target_of(site, name)) for name in states}
     notes += _refused(saved, targets)
-    counters, unknown = _counters(saved, targets, outputs)
+    counters, unknown = _counters(saved, targets)
     intended = {
         name: _of_shown_ports(expected_qos(site, name), state) for name, state in states.items()
     }
@@ -136,7 +136,7 @@ def read_folder(path: Path) -> SavedFabric:
     outputs = {name: one.outputs for name, one in devices.items()}
     targets = {name: (one.module, one.target) for name, one in devices.items()}
     notes += _refused(saved, targets)
-    counters, unknown = _counters(saved, targets, outputs)
+    counters, unknown = _counters(saved, targets)
     return SavedFabric(
         site,
         states,
@@ -361,7 +361,6 @@ def _refused(saved: SavedFolder, targets: Mapping[str, tuple[Any, Any]]) -> list
 def _counters(
     saved: SavedFolder,
     targets: Mapping[str, tuple[Any, Any]],
-    outputs: Mapping[str, Mapping[str, str]],
 ) -> tuple[dict[str, CounterSnapshot] | None, list[str]]:
     """Counters where any were saved, and the files that no command is the name of."""
     snapshots: dict[str, CounterSnapshot] = {}
@@ -371,8 +370,7 @@ def _counters(
         commands = module.counter_commands(target)
         read = module.read_commands(target)
         mine = answers_of(module, commands, files)
-        extra = [command for command in mine if command not in outputs[name]]
-        if extra:
+        if mine:
             try:
                 snapshots[name] = module.read_counters(target, mine, 0.0)
             except (ReadError, ValueError, KeyError, IndexError) as error:

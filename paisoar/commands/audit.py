@@ -70,7 +70,8 @@ def audit(
     """Read every device and judge both ends of every cable; changes nothing.
 
     With --from nothing is read but files: also of a fabric that PAISoar never
-    touched. Without -f its intent is then what most of its ports do.
+    touched, with the counters that were saved. Without -f its intent is then what
+    most of its ports do.
 
     Exit 0 without findings, 1 with findings, 3 where a device did not answer.
     """
@@ -80,8 +81,8 @@ def audit(
             raise InputError(
                 f"{format_!r} is no format", key="--format", advice="Use table, json, sarif, junit."
             )
-        if from_ is not None and (save is not None or counters):
-            raise InputError("there is no device to read", key="--from")
+        if from_ is not None and save is not None:
+            raise InputError("there is no device to read", key="--from", advice="Omit --save.")
         if from_ is not None:
             answer, report = _offline(ui, from_, file, device)
         else:

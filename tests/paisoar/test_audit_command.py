@@ -36,6 +36,13 @@ def test_a_folder_that_is_right_ends_with_0_and_says_what_was_inferred(folder):
     assert "12 of 12 host pairs are lossless" in text
 
 
+def test_counters_of_a_folder_are_judged_with_the_option_and_without(folder):
+    edit(folder / "leaf1" / "show_interface.txt", "0 CRC", "9 CRC", 1)
+    for more in ((), ("--counters",)):
+        said = json.loads(call("audit", "--from", folder, "--json", *more, code=1))
+        assert [finding["rule"] for finding in said["findings"]] == ["link-errors"]
+
+
 def test_findings_have_exactly_their_keys_and_end_with_1(broken):
     said = json.loads(call("audit", "--from", broken, "--json", code=1))
     (finding,) = said["findings"]
@@ -77,7 +84,6 @@ def test_one_device_alone(broken):
         ("--from", "nowhere"),
         ("--format", "xml"),
         ("--from", ".", "--save", "x"),
-        ("--from", ".", "--counters"),
     ],
 )
 def test_what_makes_no_sense_is_bad_input(words, tmp_path, monkeypatch):

@@ -152,6 +152,11 @@ def test_counters_are_judged_where_their_files_are_there(folder):
     assert found(folder) == {("link-errors", "host1")}
 
 
+def test_crc_errors_of_show_interface_need_no_other_counter_file(folder):
+    edit(folder / "leaf1" / "show_interface.txt", "0 CRC", "9 CRC", 1)
+    assert found(folder) == {("link-errors", "leaf1")}
+
+
 def test_files_that_nobody_reads_are_named(folder):
     (folder / "leaf1" / "show_clock.txt").write_text("12:00\n")
     assert read_folder(folder).unknown_files == ("leaf1/show_clock.txt",)
