@@ -213,7 +213,9 @@ class PortFacts:
     configured, not whether PFC operates. ``rdma_mtu_bytes`` is the active MTU of the
     RDMA device (payload). ``gid_type`` is ``v2`` where the GID table has a RoCE v2
     entry. ``lldp_agents`` names the programs that speak LLDP on the port, ``bond``
-    the bond that it is a member of (empty for none). ``mac`` is the port's address
+    the bond that it is a member of (empty for none). ``headroom_cable_m`` are the lengths
+    of cable for which a switch has chosen the headroom by itself: longer than the first,
+    up to the second. ``mac`` is the port's address
     in lower-case hexadecimal without separators, by which LLDP may name it.
     """
 
@@ -228,6 +230,7 @@ class PortFacts:
     lldp_agents: tuple[str, ...] | None = None
     bond: str | None = None
     virtual_function: bool | None = None
+    headroom_cable_m: tuple[int, int] | None = None
     mac: str | None = None
 
 
@@ -344,8 +347,9 @@ def _port_from_json(data: Mapping[str, Any]) -> PortQos:
 
 def _facts_from_json(data: Mapping[str, Any]) -> PortFacts:
     values = dict(data)
-    if values.get("lldp_agents") is not None:
-        values["lldp_agents"] = tuple(values["lldp_agents"])
+    for name in ("lldp_agents", "headroom_cable_m"):
+        if values.get(name) is not None:
+            values[name] = tuple(values[name])
     return PortFacts(**values)
 
 

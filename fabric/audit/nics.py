@@ -55,6 +55,15 @@ def cable_length(subject: Subject) -> Iterator[Fault | Skip]:
             yield skip
         elif live.cable_m != intended.cable_m:
             yield Fault(f"cable length is {live.cable_m} m, should be {intended.cable_m} m", port)
+    for one, _ in subject.pairs:
+        link, fits = subject.link(one.name), subject.facts(one.name).headroom_cable_m
+        if link is not None and fits is not None and not fits[0] < link.length_m <= fits[1]:
+            message = f"headroom is for cables of {fits[0]} to {fits[1]} m"
+            yield Fault(
+                message + (", too long ones" if link.length_m <= fits[0] else ", too short ones"),
+                one.name,
+                (f"{subject.live.device}:{one.name}: the cable is {link.length_m:g} m long",),
+            )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

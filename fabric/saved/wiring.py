@@ -122,10 +122,14 @@ def _seen_speed(row: CableRow, states: Mapping[str, DeviceQos]) -> int | None:
 
 
 def _seen_length(row: CableRow, states: Mapping[str, DeviceQos]) -> float | None:
-    """The cable's length as the NIC at one end was told it."""
+    """The cable's length as the NIC at one end was told it, or else a switch."""
     for end in (row.a, row.b):
         state = states.get(end.device)
         port = state.port(end.port) if state else None
         if port is not None and port.nic is not None and port.nic.cable_m:
             return float(port.nic.cable_m)
+    for end in (row.a, row.b):
+        state = states.get(end.device)
+        if state is not None and (fits := state.facts_of(end.port).headroom_cable_m):
+            return float(fits[1])
     return None

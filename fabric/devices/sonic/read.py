@@ -6,6 +6,7 @@ from functools import partial
 
 from fabric.devices.base import Outputs, ReadError, Target, understood
 from fabric.devices.sonic import database
+from fabric.devices.sonic.cables import with_cables
 from fabric.devices.sonic.database import Tables
 from fabric.devices.sonic.names import is_physical
 from fabric.devices.sonic.ports import PortReader
@@ -54,10 +55,13 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
         saved=_saved(outputs, tables, unread),
         neighbors=understood(outputs, LLDP, "neighbours", parse_neighbors, unread),
         unread=tuple(dict.fromkeys(unread)),
-        facts=parse_links(
-            outputs.get(LINKS, ""), {port.name for port in ports if port.pfc_priorities}
+        facts=with_cables(
+            parse_links(
+                outputs.get(LINKS, ""), {port.name for port in ports if port.pfc_priorities}
+            ),
+            tables,
         ),
-        remarks=tuple(remarks(target, tables)),
+        remarks=tuple(remarks(tables)),
     )
 
 

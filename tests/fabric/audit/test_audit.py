@@ -454,3 +454,21 @@ def test_a_remark_brings_its_own_fix_and_ports_with_the_same_share_one_row(site,
     (finding,) = judge(site, states, intended).findings
     assert (finding.port, finding.fix) == ("E1, E2", ("mend E1", "mend E2"))
     assert DeviceQos.from_json(states["leaf1"].to_json()) == states["leaf1"]
+
+
+@pytest.mark.parametrize(
+    ("fits", "message"),
+    [
+        ((0, 1), "headroom is for cables of 0 to 1 m, too short ones"),
+        ((40, 300), "headroom is for cables of 40 to 300 m, too long ones"),
+        ((0, 5), None),
+    ],
+)
+def test_headroom_of_a_switch_is_for_cables_of_the_length_that_is_there(
+    site, states, intended, fits, message
+):
+    assert site.topology.link_of[PortRef("leaf1", LEAF_PORT)].length_m == 3
+    h.facts("leaf1", LEAF_PORT, headroom_cable_m=fits)(states)
+    findings = judge(site, states, intended).findings
+    assert [f.message.split(". ")[0] for f in findings] == ([message] if message else [])
+    assert DeviceQos.from_json(states["leaf1"].to_json()) == states["leaf1"]

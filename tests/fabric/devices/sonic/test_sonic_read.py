@@ -311,4 +311,19 @@ PortChannel1              N/A     200G   9100    N/A      N/A  routed      up   
         ("Ethernet1", False, None, None, "on"),
         ("Ethernet48", True, 100 * 10**9, "none", "on"),
     ]
-    assert MODULE.read(target(), everything()).facts == ()
+    shown = {(f.up, f.speed_bps, f.fec) for f in MODULE.read(target(), everything()).facts}
+    assert shown == {(None, None, None)}
+
+
+def test_headroom_that_the_switch_has_chosen_is_for_cables_of_certain_lengths():
+    def fits(text: str, profile: str = "pg_lossless_25000_5m_profile"):
+        tables = json.loads(sample("config_db.json"))
+        tables["CABLE_LENGTH"] = {"AZURE": {"Ethernet0": text}}
+        tables["BUFFER_PG"] = {"Ethernet0|3-4": {"profile": profile}}
+        state = MODULE.read(target(), {**everything(), RUNNING: json.dumps(tables)})
+        return state.facts_of("Ethernet0").headroom_cable_m
+
+    assert [fits(text) for text in ("5m", "30m", "300m")] == [(0, 5), (5, 30), (40, 300)]
+    assert fits("0m") is None
+    # Somebody's own profile has nothing to do with the cable.
+    assert fits("300m", "egress_lossless_profile") is None
