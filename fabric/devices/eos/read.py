@@ -246,7 +246,7 @@ class _Switch:
             Queue(
                 number,
                 _scheduler(lines[number], shared=number <= max(shared, default=-1)),
-                self._ecn(f"{port} queue {number}", lines[number]),
+                self._ecn(port, number, lines[number]),
                 self._max_rate(f"queue {number} of {port}", lines[number]),
             )
             for number in lines
@@ -260,13 +260,13 @@ class _Switch:
             self._unread.append(f"rate limit of {where}: {shaper}")
         return int(match[1]) * 1000 if match else 0
 
-    def _ecn(self, where: str, lines: Iterable[str]) -> Ecn | None:
+    def _ecn(self, port: str, number: int, lines: Iterable[str]) -> Ecn | None:
         found = None
         for line in lines:
             if line.startswith("random-detect ecn minimum"):
                 found = ecn_of(line)
                 if found is None:
-                    self._unread.append(f"ECN of {where}: {line}")
+                    self._unread.append(f"{port}: ECN of queue {number}: {line}")
         return found
 
 

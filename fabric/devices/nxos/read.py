@@ -174,7 +174,10 @@ class _Device:
         lines = [child.text for child in section.children]
         classification = self._policies.classification(self._policy(section, "qos input"))
         queues, unknown = self._policies.queues(self._policy(section, "queuing output"))
-        self._unread += (*classification.unread, *unknown)
+        self._unread += (f"{name}: priority of DSCPs: {fact}" for fact in classification.unread)
+        self._unread += (
+            f"{name}: ECN of {fact}" if "random-detect" in fact else fact for fact in unknown
+        )
         return PortQos(
             name=name,
             mtu_bytes=_value(lines, r"mtu (\d+)") or DEFAULT_MTU,

@@ -202,6 +202,26 @@ def test_of_a_configuration_that_was_cut_off_only_what_is_there_is_judged(tmp_pa
         assert "seems cut off" in skip.reason
 
 
+@pytest.mark.parametrize(
+    ("line", "instead", "rule"),
+    [
+        ("random-detect minimum", "random-detect threshold burst-optimized ecn", "ecn"),
+        ("random-detect minimum", "random-detect minimum-threshold 9 packets ecn", "ecn"),
+        ("match dscp 26", "match access-group name ROCE", "dscp-map"),
+    ],
+)
+def test_what_cannot_be_read_is_skipped_and_not_called_off(folder, line, instead, rule):
+    for name in (RUNNING, STARTUP):
+        lines = (folder / "leaf2" / name).read_text().splitlines()
+        changed = [instead.rjust(len(instead) + 4) if line in one else one for one in lines]
+        assert changed != lines
+        (folder / "leaf2" / name).write_text("\n".join(changed) + "\n")
+    report = judged(read_folder(folder))
+    assert (rule, "leaf2") not in {(f.rule, f.device) for f in report.findings}
+    reasons = [s.reason for s in report.skipped if (s.rule, s.device) == (rule, "leaf2")]
+    assert any(instead in reason for reason in reasons)
+
+
 def test_a_port_that_a_whole_configuration_lacks_is_missing(tmp_path):
     site, path = saved(tmp_path)
     edit(path / "spine1" / RUNNING, "interface Ethernet1/1\n", "interface Ethernet1/99\n")

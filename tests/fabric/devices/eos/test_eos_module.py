@@ -113,7 +113,7 @@ def test_other_forms_are_read_or_named():
     assert breakout.queue(4).ecn is None
     assert breakout.queue(2).ecn == Ecn(320_000, 320_000, 90)
     assert breakout.watchdog == Watchdog(200, 300, "shutdown")
-    assert any("ECN of Ethernet3/1 queue 4: random-detect ecn" in fact for fact in held.unread)
+    assert any("Ethernet3/1: ECN of queue 4: random-detect ecn" in fact for fact in held.unread)
     assert any("there is no such qos profile" in fact for fact in held.unread)
     assert any("classification of Ethernet2: it has a service-policy" in f for f in held.unread)
     switched = held.port("Ethernet2")

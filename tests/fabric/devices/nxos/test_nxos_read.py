@@ -88,7 +88,8 @@ def test_classification_by_cos_trusts_pcp():
 def test_what_cannot_be_told_from_the_configuration_is_named():
     state = read()
     assert state.port("Ethernet1/5").priority_of_dscp(46) == 5
-    assert "class STORAGE of MIXED: match access-group name ISCSI" in state.unread
+    fact = "class STORAGE of MIXED: match access-group name ISCSI"
+    assert f"Ethernet1/5: priority of DSCPs: {fact}" in state.unread
     burst = state.port("Ethernet1/4")
     assert burst.queue(3).ecn is None
     assert any("burst-optimized" in fact for fact in state.unread)
