@@ -353,5 +353,5 @@ def test_a_partial_run_is_reported_as_failed_whatever_its_checks_say(fabric, mea
 
 
 def test_an_unknown_run_is_answered_with_those_that_exist(fabric, measured):
-    with pytest.raises(InputError, match=f"no validation run 'val-x' There are: {measured.id}"):
+    with pytest.raises(InputError, match=rf"'val-x'\. There are: {measured.id}"):
         load_run(fabric.site, "val-x")

@@ -27,6 +27,7 @@ from fabric.twin.host.namespace import Namespace
 from fabric.twin.host.sftp import HostFiles
 from fabric.twin.host.stand_ins import link, registers
 from fabric.twin.host.stand_ins.dcbnl import dcbnl_of
+from fabric.twin.host.stand_ins.driver import Refused
 from fabric.twin.host.stand_ins.factory import reset_nic
 from fabric.twin.host.stand_ins.files import Host, Nic
 
@@ -121,13 +122,17 @@ class EmulatedHost:
     def break_(self, kind: str, port: str) -> str:
         """``nic-reset``: no setting survived; ``dscp-map``: RoCE's DSCP to priority 0.
 
-        ``port`` empty means every NIC. Raises ValueError for another kind or port.
+        ``port`` empty means every NIC. Raises ValueError for another kind or port, and
+        where the NIC refuses it, as one does whose firmware still rules.
         """
         nics = self._nics(port)
         if kind == "nic-reset":
             return self._reset(nics)
         if kind == "dscp-map":
-            return self._wrong_map(nics)
+            try:
+                return self._wrong_map(nics)
+            except Refused as error:
+                raise ValueError(f"{self.name}'s NIC answered: {error}") from error
         raise ValueError(f"{self.name} is a host and knows no fault {kind!r}")
 
     def save(self) -> None:

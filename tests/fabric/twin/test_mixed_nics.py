@@ -7,6 +7,7 @@ import pytest
 from fabric.audit import audit
 from fabric.collect import read_states
 from fabric.devices.registry import expected_qos
+from fabric.errors import InputError
 from fabric.hostssh import close_hosts
 from fabric.plan import make_plan
 from fabric.provision import provision
@@ -64,7 +65,14 @@ def test_one_run_sets_every_family_and_a_second_finds_nothing_to_do(site):
     assert make_plan(site, read_states(site)).empty
 
 
+def test_a_fault_that_a_nic_refuses_is_said(site):
+    break_fabric(site, "nic-reset", "host3")
+    with pytest.raises(InputError, match="host3's NIC answered: Invalid argument"):
+        break_fabric(site, "dscp-map", "host3")
+
+
 def test_a_wrong_map_and_a_reset_are_found_on_every_family(site):
+    provision(site, make_plan(site, read_states(site)))
     for host in HOSTS:
         break_fabric(site, "dscp-map", host)
     assert {("dscp-map", host) for host in HOSTS} <= found(judged(site))
