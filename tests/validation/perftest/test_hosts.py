@@ -149,7 +149,7 @@ def test_noise_about_the_cpu_is_noted_and_no_failure(pair):
 @pytest.mark.slow
 def test_a_pair_that_hangs_is_timed_out_and_named(hosts):
     hosts.settings["faults"] = {"host2": "hang"}
-    probe = ready(hosts, pace=Pace(setup_s=7.0 - SECONDS, lead_s=0.5))
+    probe = ready(hosts, pace=Pace(setup_s=20.0 - SECONDS, lead_s=0.5))
     measure = probe.run(first_step(hosts, "bandwidth"))
     assert len(measure.flows) == 3
     assert set(lost(measure)) == {"host2>host3"}
