@@ -2,22 +2,33 @@
 
 Any form that it takes: YAML, INI, a folder, with ``group_vars`` and ``host_vars``
 beside it. ``ansible_network_os`` names the system, groups and names the role; the
-rest of what ``fabric.yaml`` wants may stand in ``paisoar_*`` variables.
+rest of what ``fabric.yaml`` wants may stand in ``paisoar_*`` variables. A folder's
+CSV files are no inventories: Ansible would take each of their lines for a host.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fabric.bringin.sources import Source, SourceDevice, SourceNic, kind_of, role_of, system
+from fabric.bringin.sources import (
+    Source,
+    SourceDevice,
+    SourceNic,
+    beside_fabric,
+    kind_of,
+    left_out,
+    role_of,
+    system,
+)
 from fabric.errors import InputError
 from fabric.textfile import read_text
 from fabric.units import parse_speed_bps
 from fabric.yamlfile import refuse_bomb
 
 MAX_REASON = 300
+VARIABLES = ("group_vars", "host_vars")
 
 
 def read_inventory(path: Path) -> Source:
@@ -36,7 +47,8 @@ def read_inventory(path: Path) -> Source:
     Display.display = lambda _self, msg, *_a, **_k: told.append(str(msg))
     try:
         loader = DataLoader()
-        inventory = InventoryManager(loader=loader, sources=[str(path)])
+        sources = [str(source) for source in _sources(path)]
+        inventory = InventoryManager(loader=loader, sources=sources)
         variables = VariableManager(loader=loader, inventory=inventory)
         hosts = [
             (
@@ -56,7 +68,39 @@ def read_inventory(path: Path) -> Source:
             file=path,
             advice="Name a file that `ansible-inventory -i FILE --list` reads.",
         )
-    return Source({name: _device(path, name, groups, values) for name, groups, values in hosts})
+    out = [
+        (name, why) for name, groups, values in hosts if (why := _not_ours(name, groups, values))
+    ]
+    beside = {name for name, _why in out}
+    devices = {
+        name: _device(path, name, groups, values)
+        for name, groups, values in hosts
+        if name not in beside
+    }
+    return Source(devices, notes=left_out(out))
+
+
+def _sources(path: Path) -> list[Path]:
+    """What Ansible is given to read: a file, or what of a folder is an inventory."""
+    if not path.is_dir():
+        return [path]
+    return [
+        entry
+        for entry in sorted(path.iterdir())
+        if entry.suffix != ".csv" and entry.name not in VARIABLES and not entry.name.startswith(".")
+    ]
+
+
+def _not_ours(name: str, groups: Sequence[str], values: Mapping[str, Any]) -> str:
+    """Why a host of the inventory is no part of the fabric; empty where it is one."""
+    if values.get("paisoar_kind"):
+        return ""
+    if name == "localhost" or values.get("ansible_connection") == "local":
+        return "it is where Ansible runs"
+    odd = [group for group in groups if beside_fabric([group])]
+    if odd:
+        return f"it is in group {odd[0]} (paisoar_kind takes it in)"
+    return ""
 
 
 def _short(said: object) -> str:
@@ -67,7 +111,7 @@ def _short(said: object) -> str:
 def _files(path: Path) -> list[Path]:
     """What Ansible is going to read as text: the inventory, and variables beside it."""
     folder = path if path.is_dir() else path.parent
-    roots = [path] if path.is_dir() else [folder / "group_vars", folder / "host_vars"]
+    roots = [path] if path.is_dir() else [folder / name for name in VARIABLES]
     beside = [file for root in roots for file in sorted(root.rglob("*")) if file.is_file()]
     named = [] if path.is_dir() else [path]
     return [*named, *(file for file in beside if file.suffix in (".yml", ".yaml", ".json", ""))]

@@ -1,162 +1,178 @@
 """Devices and cables from a NetBox export: what its REST API returns, as JSON.
 
-One object with ``devices`` and, where they were exported, ``cables`` and
-``interfaces``; each a list, or the API's page with ``results``. Source of the
-fields: NetBox 3.x and 4.x, ``/api/dcim/devices/``, ``/api/dcim/cables/`` and
-``/api/dcim/interfaces/``.
+Either one object with the lists ``devices``, ``cables`` and ``interfaces``, or a file
+for each; a list is as the API's page has it (``results``), several pages, or bare.
+Fields are those of NetBox 2.10 to 4.x, read in its own serializers
+(``netbox/dcim/api/serializers_/`` devices, cables, device_components) and choices
+(``netbox/dcim/choices.py``): ``/api/dcim/devices/``, ``cables/``, ``interfaces/``.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fabric.bringin.ansible_source import nics_of
-from fabric.bringin.sources import Source, SourceDevice, SourceNic, kind_of, role_of, system
+from fabric.bringin.netbox_cables import Ports, cable_rows
+from fabric.bringin.netbox_file import Item, Lists, read_lists, slug
+from fabric.bringin.sources import (
+    Source,
+    SourceDevice,
+    SourceNic,
+    beside_fabric,
+    kind_of,
+    left_out,
+    role_of,
+    system,
+)
 from fabric.errors import InputError
-from fabric.saved.layout import CableRow
-from fabric.textfile import read_text
-from fabric.topology import PortRef
 
-_METRES = {"m": 1.0, "cm": 0.01, "km": 1000.0, "ft": 0.3048, "in": 0.0254, "mi": 1609.344}
-_SPEED = re.compile(r"(\d+)gbase")
+# Of its statuses, those of a device that is there and runs.
+_IN_USE = ("", "active", "staged")
+_MIN_NIC_BPS = 25 * 10**9
 
 
-def read_netbox(path: Path) -> Source:
-    """Devices and cables of an export. InputError names what is not as NetBox writes it."""
-    text = read_text(path)
-    try:
-        data = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"is no JSON: {error.msg}", file=path, line=error.lineno) from error
-    except RecursionError:
-        raise InputError("is no export: it is nested too deeply", file=path) from None
-    except ValueError as error:  # a number of more digits than Python reads
-        reason = str(error).partition(";")[0]
-        raise InputError(f"is no export: {reason}", file=path) from error
-    if isinstance(data, list) or (isinstance(data, dict) and "results" in data):
-        data = {"devices": data}
-    if not isinstance(data, dict) or "devices" not in data:
+def read_netbox(paths: Sequence[Path]) -> Source:
+    """Devices and cables of an export in these files.
+
+    InputError names what is not as NetBox writes it, a page that is not the last, and
+    devices that share a name.
+    """
+    lists = Lists()
+    for path in paths:
+        read_lists(path, lists)
+    if not lists.devices and not lists.cables:
         raise InputError(
             "has no devices",
-            file=path,
-            advice="One object with the lists devices, cables and interfaces.",
+            file=paths[0],
+            advice="One object with the lists devices, cables and interfaces, or a file for each.",
         )
-    notes: list[str] = []
+    path = lists.files.get("devices", paths[0])
     try:
-        interfaces = list(_list(data.get("interfaces", [])))
-        pairs = ((_end(item), _bps(item)) for item in interfaces)
-        speeds = {end: speed for end, speed in pairs if end and speed}
-        devices = {}
-        for item in _list(data["devices"]):
-            device = _device(path, item, interfaces)
-            if device is None:
-                notes.append(f"{path.name}: a device without a name")
-            else:
-                devices[device.name] = device
-        cables = tuple(_cables(_list(data.get("cables", [])), speeds, devices, notes))
+        return _source(path, lists)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(
             f"is not as NetBox exports it: {type(error).__name__}: {error}", file=path
         ) from error
-    return Source(devices, cables, notes=tuple(notes))
 
 
-def _list(value: Any) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401 - JSON
-    yield from value["results"] if isinstance(value, Mapping) else value
+def _source(path: Path, lists: Lists) -> Source:
+    ports = Ports(lists.interfaces)
+    devices: dict[str, SourceDevice] = {}
+    out: list[tuple[str, str]] = []
+    unknown: list[tuple[str, str]] = []
+    seen: dict[str, str] = {}
+    for item in lists.devices:
+        name = str(item.get("name") or "")
+        if not name:
+            out.append((str(item.get("display") or f"id {item.get('id')}"), "it has no name"))
+            continue
+        reason = _not_ours(item)
+        if reason:
+            out.append((name, reason))
+            continue
+        if name in seen:
+            raise InputError(
+                f"two devices are called {name}, of sites {seen[name]} and {_site(item)}",
+                file=path,
+                advice="Export one site: /api/dcim/devices/?site=SLUG&limit=0.",
+            )
+        seen[name] = _site(item)
+        devices[name] = device = _device(path, item, ports)
+        platform = slug(item.get("platform"))
+        if device.kind == "switch" and platform and not device.os:
+            unknown.append((name, platform))
+    rows, notes = cable_rows(
+        lists, ports, set(devices) if lists.devices else None, {name for name, _ in out}
+    )
+    platforms = left_out(unknown)
+    return Source(
+        devices,
+        rows,
+        notes=(
+            *left_out(out),
+            *(f"platform not known{note.removeprefix('left out')}" for note in platforms),
+            *notes,
+        ),
+    )
 
 
-def _slug(value: Any) -> str:  # noqa: ANN401 - an object, its slug, or nothing
-    if isinstance(value, Mapping):
-        return str(value.get("slug") or value.get("value") or value.get("name") or "")
-    return str(value or "")
+def _site(item: Item) -> str:
+    return slug(item.get("site")) or "none"
 
 
-def _device(
-    path: Path, item: Mapping[str, Any], interfaces: list[Mapping[str, Any]]
-) -> SourceDevice | None:
-    if not item.get("name"):
-        return None
-    name = str(item["name"])
+def _ours(item: Item) -> Mapping[str, Any]:
     context = item.get("config_context") or {}
     ours = context.get("paisoar") or {}
-    kind_type = item.get("device_type") or {}
-    words = [_slug(item.get("role") or item.get("device_role")), name]
-    os_name = system(str(ours.get("os") or "")) or system(_slug(item.get("platform")))
-    kind = str(ours.get("kind") or kind_of(os_name, words))
+    if not isinstance(ours, Mapping):
+        raise TypeError(f"config context paisoar of {item.get('name')} is {ours!r}, no mapping")
+    return ours
+
+
+def _role(item: Item) -> str:
+    # ``device_role`` until 3.5.
+    return slug(item.get("role") or item.get("device_role"))
+
+
+def _not_ours(item: Item) -> str:
+    """Why this device is no part of the fabric; empty where it is one."""
+    status = slug(item.get("status"))
+    if status not in _IN_USE:
+        return f"its status is {status}"
+    if _ours(item).get("kind"):
+        return ""
+    role = _role(item)
+    if beside_fabric([role]):
+        return f"its role is {role}"
+    # Counted since 3.6: what feeds others with power, or serves consoles, is no switch.
+    for count, what in (
+        ("power_outlet_count", "power outlets"),
+        ("console_server_port_count", "ports for others' consoles"),
+    ):
+        if item.get(count):
+            return f"it has {what}"
+    if kind_of("", [role]):
+        return ""
+    model = item.get("device_type") or {}
+    name = str(item["name"])
+    words = [name, slug(model), str(model.get("model") or "")]
+    if beside_fabric(words):
+        return f"its role {role or '(none)'} says nothing, and its name or type is not a switch's"
+    if not system(slug(item.get("platform"))) and not kind_of("", [name]):
+        return (
+            f"neither its role {role or '(none)'} nor a platform tells a switch or a host "
+            "(config context paisoar.kind does)"
+        )
+    return ""
+
+
+def _device(path: Path, item: Item, ports: Ports) -> SourceDevice:
+    name = str(item["name"])
+    ours = _ours(item)
+    model = item.get("device_type") or {}
+    role = _role(item)
+    os_name = system(str(ours.get("os") or "")) or system(slug(item.get("platform")))
+    # A switch that runs plain Linux is a switch all the same.
+    kind = str(ours.get("kind") or kind_of("", [role]) or kind_of(os_name, [name]))
     address = item.get("primary_ip4") or item.get("primary_ip") or {}
     nics = nics_of(path, name, ours.get("nics"))
     if kind == "host" and not nics:
-        nics = tuple(_nics(name, interfaces))
+        nics = tuple(_nics(name, ports))
     return SourceDevice(
         name,
         kind,
-        "" if kind == "host" else os_name,
-        str(ours.get("model") or kind_type.get("part_number") or kind_type.get("model") or ""),
-        str(ours.get("role") or role_of(words)),
+        "" if kind == "host" or os_name == "linux" else os_name,
+        str(ours.get("model") or model.get("part_number") or model.get("model") or ""),
+        str(ours.get("role") or role_of([role]) or role_of([name])),
         str(ours.get("buffer") or ""),
         str(address.get("address", "")).partition("/")[0],
         nics=nics,
     )
 
 
-def _nics(device: str, interfaces: list[Mapping[str, Any]]) -> Iterator[SourceNic]:
+def _nics(device: str, ports: Ports) -> Iterator[SourceNic]:
     """Interfaces of a host of 25G or more: what carries RDMA, and not its management."""
-    for item in interfaces:
-        end = _end(item)
-        if end is not None and end.device == device and not item.get("mgmt_only"):
-            speed = _bps(item)
-            if speed is not None and speed >= 25 * 10**9:
-                yield SourceNic(end.port, speed_bps=speed)
-
-
-def _end(item: Mapping[str, Any]) -> PortRef | None:
-    """The port that an interface, or a cable's termination, is."""
-    device = item.get("device")
-    name = device.get("name") if isinstance(device, Mapping) else device
-    return PortRef(str(name), str(item["name"])) if name and item.get("name") else None
-
-
-def _bps(item: Mapping[str, Any]) -> int | None:
-    """``speed`` is in kbit/s; a type is like ``25gbase-x-sfp28``."""
-    if item.get("speed"):
-        return int(item["speed"]) * 1000
-    match = _SPEED.match(_slug(item.get("type")))
-    return int(match[1]) * 10**9 if match else None
-
-
-def _cables(
-    items: Iterator[Mapping[str, Any]],
-    speeds: Mapping[PortRef, int],
-    devices: Mapping[str, SourceDevice],
-    notes: list[str],
-) -> Iterator[CableRow]:
-    for item in items:
-        a, b = _termination(item, "a"), _termination(item, "b")
-        if a is None or b is None:
-            continue  # power, console, patch panels
-        missing = [end.device for end in (a, b) if end.device not in devices]
-        if missing:
-            notes.append(f"cable {a} - {b}: {missing[0]} is not among the devices")
-            continue
-        length = item.get("length")
-        unit = _slug(item.get("length_unit")) or "m"
-        metres = float(length) * _METRES[unit] if length else None
-        known = [speeds[end] for end in (a, b) if end in speeds]
-        yield CableRow(a, b, min(known, default=None), metres)
-
-
-def _termination(item: Mapping[str, Any], side: str) -> PortRef | None:
-    """NetBox 3.3 and later list terminations; before, there was one of each."""
-    many = item.get(f"{side}_terminations")
-    if many:
-        first = many[0]
-        if first.get("object_type", "dcim.interface") != "dcim.interface":
-            return None
-        return _end(first.get("object") or {})
-    if item.get(f"termination_{side}_type", "dcim.interface") != "dcim.interface":
-        return None
-    return _end(item.get(f"termination_{side}") or {})
+    for end, port in ports.known.items():
+        if end.device == device and port.physical and (port.speed_bps or 0) >= _MIN_NIC_BPS:
+            yield SourceNic(end.port, speed_bps=port.speed_bps)

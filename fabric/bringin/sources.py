@@ -1,13 +1,13 @@
 """What any source can tell of a site: devices with their NICs, and cables.
 
 Nothing in it is required. What no source tells is a gap, and is said with its line
-when ``fabric.yaml`` is written.
+when ``fabric.yaml`` is written. What a source holds besides is left out, and is said.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -15,21 +15,41 @@ from fabric.devices.registry import SWITCHES, known
 from fabric.intent import Intent
 from fabric.saved.layout import CableRow
 
-# Names of systems in Ansible (the last word of a collection's platform) and NetBox.
-_SYSTEMS = {
-    "nxos": "nxos", "nx-os": "nxos", "nexus": "nxos",
-    "eos": "eos", "arista": "eos",
-    "sonic": "sonic", "enterprise_sonic": "sonic",
-    "junos": "junos", "qfx": "junos",
-    "nvue": "nvue", "cumulus": "nvue", "cumulus-linux": "nvue",
-    "os10": "os10", "ce": "huawei", "cloudengine": "huawei", "huawei": "huawei",
-    "comware": "comware", "h3c": "comware",
-    "linux": "linux", "ubuntu": "linux", "debian": "linux", "rhel": "linux", "rocky": "linux",
-}  # fmt: skip
+# What names of systems hold, in Ansible (``cisco.nxos.nxos``) and NetBox (``cisco-nx-os``).
+# The first that is found is right: ``cumulus-linux`` is no plain Linux.
+_SYSTEMS = tuple(
+    (name, re.compile(rf"(?<![a-z])(?:{words})"))
+    for name, words in (
+        ("nxos", "nx-?os|nexus"),
+        ("sonic", "sonic"),
+        ("nvue", "nvue|cumulus"),
+        ("os10", r"(?:dell|dell-?emc|smartfabric)?-?os-?10(?!\d)"),
+        ("eos", "[vc]?eos(?![a-z])|arista"),
+        ("junos", "junos|qfx"),
+        ("cloudengine", "cloudengine|vrp|huawei|ce(?![a-z])"),
+        ("comware", "comware|h3c"),
+        (
+            "linux",
+            "linux|ubuntu|debian|rhel|red-?hat|rocky|alma|centos|suse|sles|fedora|oracle-?linux"
+            "|dgx-?os",
+        ),
+    )
+)
 _SWITCH_WORDS = re.compile(r"leaf|leaves|spine|core|tor\b|tors\b|switch|fabric|agg", re.IGNORECASE)
 _LEAF_WORDS = re.compile(r"leaf|leaves|tor\b|tors\b|access|edge", re.IGNORECASE)
 _SPINE_WORDS = re.compile(r"spine|core|agg", re.IGNORECASE)
 _HOST_WORDS = re.compile(r"host|server|gpu|compute|node|worker|dgx|trainer", re.IGNORECASE)
+# What stands in the same racks and is no part of an RDMA fabric; the second, where nothing
+# says that it is a leaf or a spine.
+_BESIDE = re.compile(
+    r"pdu|ups\b|power|console|terminal|kvm|patch|panel|oob|out-of-band|m(?:gmt|anagement)\b|bmc"
+    r"|camera|sensor|chassis",
+    re.IGNORECASE,
+)
+_OUTSIDE = re.compile(
+    r"router|firewall|gateway|load-?balancer|wan\b|internet|wireless|access-?point", re.IGNORECASE
+)
+_FABRIC_WORDS = re.compile(r"leaf|leaves|spine|tor(?![a-z])|torrouter", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +91,18 @@ class Source:
 
 def system(text: str) -> str:
     """Our name of a system: ``cisco.nxos.nxos`` is ``nxos``; empty for an unknown one."""
-    for word in (text.lower(), text.lower().rpartition(".")[2]):
-        if word in known(SWITCHES):
-            return word
-        if word in _SYSTEMS:
-            return _SYSTEMS[word]
-    return ""
+    words = re.sub(r"[\s._]+", "-", text.strip().lower())
+    if words in known(SWITCHES):
+        return words
+    return next((name for name, pattern in _SYSTEMS if pattern.search(words)), "")
+
+
+def beside_fabric(words: Sequence[str]) -> bool:
+    """Whether these words tell of a PDU, a console server, a router or the like."""
+    text = " ".join(words)
+    if _BESIDE.search(text):
+        return True
+    return bool(_OUTSIDE.search(text)) and not _FABRIC_WORDS.search(text)
 
 
 def kind_of(os_name: str, words: Sequence[str]) -> str:
@@ -87,6 +113,14 @@ def kind_of(os_name: str, words: Sequence[str]) -> str:
     if _SWITCH_WORDS.search(text):
         return "switch"
     return "host" if _HOST_WORDS.search(text) else ""
+
+
+def left_out(reasons: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """A note for each reason, with the names of what was left out for it."""
+    names: dict[str, list[str]] = {}
+    for name, reason in reasons:
+        names.setdefault(reason, []).append(name)
+    return tuple(f"left out, {reason}: {', '.join(found)}" for reason, found in names.items())
 
 
 def role_of(words: Sequence[str]) -> str:

@@ -29,6 +29,8 @@ from fabric.units import format_speed, parse_speed_bps
 SUFFIX = ".txt"
 CABLES, DEVICES = "cables.csv", "devices.csv"
 MAX_NAME = 200
+NIC_CELLS = ("interface", "family", "rdma", "speed", "address")
+_CHOICES = {"kind": ("switch", "host"), "role": ("leaf", "spine")}
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[()][A-Z0-9]|[\x00\x07]")
 _CURSOR_LEFT = re.compile(r"\x1b\[(\d*)D")
@@ -72,7 +74,8 @@ class CableRow:
 class DeviceRow:
     """One line of ``devices.csv``; what it leaves empty is empty.
 
-    ``nics`` are a host's, as ``ens1f0:mlx5:mlx5_0 ens1f1:mlx5:mlx5_1``.
+    ``nics`` are a host's, blanks between them: ``ens1f0:mlx5:mlx5_0:100G:10.0.0.1``, of
+    which only the interface has to be told (``NIC_CELLS``).
     """
 
     device: str
@@ -255,7 +258,10 @@ def _rows(path: Path, first: str) -> list[tuple[int, dict[str, str]]]:
     text = decoded(read_bytes(path))
     refuse_binary(path, text.encode("utf-8", "replace"))
     order = {"a": ("a", "b", "speed", "length_m"), "device": ("device", "kind", "os", "model")}
-    reader = csv.reader(io.StringIO(text))
+    head = text.partition("\n")[0]
+    # Spreadsheets write semicolons where a comma is the decimal point.
+    delimiter = max(",;\t", key=head.count)
+    reader = csv.reader(io.StringIO(text), delimiter=delimiter)
     columns: tuple[str, ...] = order[first]
     rows: list[tuple[int, dict[str, str]]] = []
     for cells in _cells(path, reader):
@@ -266,6 +272,13 @@ def _rows(path: Path, first: str) -> list[tuple[int, dict[str, str]]]:
         if not rows and values[0].lower() in (first, "name"):
             columns = tuple(first if value.lower() == "name" else value.lower() for value in values)
             continue
+        if any(values[len(columns) :]):
+            raise InputError(
+                f"has {len(values)} values, and {len(columns)} columns: {', '.join(columns)}",
+                file=path,
+                line=line,
+                advice="The first line names the columns. A value with a comma stands in quotes.",
+            )
         rows.append((line, dict(zip(columns, values, strict=False))))
     return rows
 
@@ -313,10 +326,38 @@ def _metres(text: str) -> float:
 def load_devices(path: Path) -> dict[str, DeviceRow]:
     """Read ``devices.csv``: device, kind, os, model and more. InputError names a wrong line."""
     known = set(DeviceRow.__dataclass_fields__)
-    devices = {}
+    devices: dict[str, DeviceRow] = {}
     for line, row in _rows(path, "device"):
         values = {name: value for name, value in row.items() if name in known}
         if not values.get("device"):
             raise InputError("names no device", file=path, line=line)
+        if values["device"] in devices:
+            raise InputError(f"names {values['device']} a second time", file=path, line=line)
+        for name, choices in _CHOICES.items():
+            if values.get(name) and values[name] not in choices:
+                raise InputError(
+                    f"{values[name]!r} is no {name}: {' or '.join(choices)}",
+                    file=path,
+                    line=line,
+                    key=name,
+                )
+        try:
+            nic_cells(values.get("nics", ""))
+        except ValueError as error:
+            raise InputError(str(error), file=path, line=line, key="nics") from None
         devices[values["device"]] = DeviceRow(**values)
     return devices
+
+
+def nic_cells(text: str) -> list[list[str]]:
+    """``NIC_CELLS`` of each NIC in the column ``nics``; ValueError where it is wrong."""
+    found = [one.split(":", len(NIC_CELLS) - 1) for one in text.split()]
+    for cells in found:
+        if not cells[0]:
+            raise ValueError(
+                f"{':'.join(cells)!r} names no interface; "
+                "write ens1f0:mlx5:mlx5_0:100G:10.0.0.1, what is not known left empty"
+            )
+        if len(cells) > 3 and cells[3]:
+            parse_speed_bps(cells[3])
+    return found

@@ -146,11 +146,11 @@ def _may_write(file: Path, site: str, environment: str, force: bool) -> None:
 def _bring_in(
     ui: Ui, file: Path, paths: list[Path], name: str, environment: str, force: bool
 ) -> Answer:
-    from fabric.bringin import merged, read_source, site_yaml
+    from fabric.bringin import read_sources, site_yaml
 
     _may_write(file, name, environment, force)
     ui.say(f"reading {', '.join(map(str, paths))}")
-    source = merged([read_source(path) for path in paths])
+    source = read_sources(paths)
     written = site_yaml(source, site=name, environment=environment)
     write_text(file, written.text)
     faults = [f"{file}:{gap.line}: {gap.key}: missing: {gap.what}" for gap in written.gaps]

@@ -7,6 +7,7 @@ from ruamel.yaml import YAML
 
 from fabric.bringin import merged, read_source, site_yaml
 from fabric.bringin.head import size, starter_intent
+from fabric.bringin.sources import SourceNic
 from fabric.errors import InputError
 from fabric.saved.layout import save_site
 from fabric.site import load_site
@@ -81,6 +82,108 @@ def test_group_vars_beside_an_inventory_count(tmp_path):
     assert (devices["s1"].kind, devices["s1"].os) == ("host", "")
 
 
+def test_tables_in_an_inventorys_folder_are_no_inventories(tmp_path):
+    (tmp_path / "group_vars").mkdir()
+    (tmp_path / "hosts.yml").write_text(INVENTORY)
+    (tmp_path / "cables.csv").write_text(CABLES)
+    (tmp_path / "devices.csv").write_text("device,buffer\nsp1,40MB\n")
+    source = read_source(tmp_path)
+    assert set(source.devices) == {"tor1", "sp1", "dgx1", "dgx2"}
+    assert source.devices["sp1"].buffer == "40MB"
+    assert len(written(source, tmp_path).topology.links) == 4
+
+
+def test_a_folder_with_an_inventory_alone_is_one(tmp_path):
+    folder = tmp_path / "inv"
+    folder.mkdir()
+    (folder / "hosts.yml").write_text(INVENTORY)
+    assert set(read_source(folder).devices) == {"tor1", "sp1", "dgx1", "dgx2"}
+
+
+def test_a_folder_of_tables_alone_is_read_as_these(tmp_path):
+    (tmp_path / "devices.csv").write_text("device,kind,os\nleaf1,switch,nxos\n")
+    assert set(read_source(tmp_path).devices) == {"leaf1"}
+
+
+def test_an_empty_folder_is_bad_input(tmp_path):
+    with pytest.raises(InputError, match="empty folder"):
+        read_source(tmp_path)
+
+
+def test_what_else_an_inventory_holds_is_left_out_and_named(tmp_path):
+    text = "[leafs]\nl1\n[pdus]\np1\np2\n[servers]\ns1\nlocalhost ansible_connection=local\n"
+    (tmp_path / "hosts.ini").write_text(text)
+    source = read_source(tmp_path / "hosts.ini")
+    assert set(source.devices) == {"l1", "s1"}
+    assert source.notes == (
+        "left out, it is in group pdus (paisoar_kind takes it in): p1, p2",
+        "left out, it is where Ansible runs: localhost",
+    )
+    (tmp_path / "hosts.ini").write_text("[pdus]\np1 paisoar_kind=switch\n")
+    assert set(read_source(tmp_path / "hosts.ini").devices) == {"p1"}
+
+
+NIC = SourceNic("ens1f0", "mlx5", "mlx5_0", 10**11, "10.1.0.1")
+NIC_MAPPING = {
+    "ens1f0": {"family": "mlx5", "rdma": "mlx5_0", "speed": "100G", "address": "10.1.0.1"}
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("hosts.yml", json.dumps({"all": {"hosts": {"h1": {"paisoar_nics": NIC_MAPPING}}}})),
+        ("hosts.ini", f"[servers]\nh1 paisoar_nics='{json.dumps(NIC_MAPPING)}'\n"),
+        (
+            "netbox.json",
+            json.dumps(
+                [
+                    {
+                        "name": "h1",
+                        "role": {"slug": "server"},
+                        "device_type": {},
+                        "config_context": {"paisoar": {"nics": NIC_MAPPING}},
+                    }
+                ]
+            ),
+        ),
+        ("devices.csv", "device,kind,nics\nh1,host,ens1f0:mlx5:mlx5_0:100G:10.1.0.1\n"),
+    ],
+)
+def test_every_source_tells_all_of_a_nic_in_its_own_form(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    assert read_source(tmp_path / name).devices["h1"].nics == (NIC,)
+
+
+def test_a_table_tells_as_much_of_a_nic_as_is_known(tmp_path):
+    path = tmp_path / "devices.csv"
+    path.write_text("device;kind;nics\nh1;host;ens1f0 ens1f1:bnxt ens2f0:::200G:fd00::7\n")
+    assert read_source(path).devices["h1"].nics == (
+        SourceNic("ens1f0"),
+        SourceNic("ens1f1", "bnxt"),
+        SourceNic("ens2f0", speed_bps=2 * 10**11, address="fd00::7"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("leaf1,swtich,,", ":2: kind: 'swtich' is no kind: switch or host"),
+        ("leaf1,switch,border,", ":2: role: 'border' is no role"),
+        ("h1,host,,:mlx5", ":2: nics: ':mlx5' names no interface"),
+        ("h1,host,,e0:mlx5:mlx5_0:fast", ":2: nics: 'fast' is not a speed"),
+        ("h1,host,,e0:mlx5,e1:mlx5", ":2: has 5 values, and 4 columns"),
+        ("h1,host,,\nh1,host,,", ":3: names h1 a second time"),
+    ],
+)
+def test_a_wrong_line_of_a_table_is_named(tmp_path, row, words):
+    path = tmp_path / "devices.csv"
+    path.write_text(f"device,kind,role,nics\n{row}\n")
+    with pytest.raises(InputError) as caught:
+        read_source(path)
+    assert words in caught.value.message
+
+
 def test_what_no_source_tells_is_named_with_its_line(inventory):
     edit(inventory / "inventory.yml", ", model: N9K-C93180YC-FX", "")
     edit(inventory / "inventory.yml", "family: mlx5, ", "")
@@ -99,102 +202,6 @@ def test_what_no_source_tells_is_named_with_its_line(inventory):
     for gap in result.gaps:
         assert lines[gap.line - 1].lstrip().startswith("#"), gap
     YAML().load(result.text)
-
-
-def netbox(**more):
-    def device(name, role, model, **also):
-        return {
-            "name": name,
-            "device_type": {"model": model, "slug": model.lower()},
-            "role": {"slug": role},
-            "config_context": {},
-            **also,
-        }
-
-    def end(name, port):
-        return [
-            {"object_type": "dcim.interface", "object": {"device": {"name": name}, "name": port}}
-        ]
-
-    sfp28 = {"value": "25gbase-x-sfp28"}
-    nics = {"paisoar": {"nics": {"ens1f0": {"family": "mlx5", "rdma": "mlx5_0"}}}}
-    return {
-        "devices": {
-            "count": 3,
-            "results": [
-                device(
-                    "leaf1", "leaf", "N9K-C93180YC-FX",
-                    platform={"slug": "nx-os"},
-                    primary_ip4={"address": "10.0.0.1/24"},
-                ),
-                device("n1", "server", "R750", config_context=nics),
-                device("n2", "server", "R750", config_context=nics),
-            ],
-        },
-        "cables": [
-            {
-                "a_terminations": end("leaf1", "Ethernet1/1"),
-                "b_terminations": end("n1", "ens1f0"),
-                "length": 200,
-                "length_unit": {"value": "cm"},
-            },
-            {  # as NetBox before 3.3 exports it
-                "termination_a_type": "dcim.interface",
-                "termination_a": {"device": {"name": "leaf1"}, "name": "Ethernet1/2"},
-                "termination_b_type": "dcim.interface",
-                "termination_b": {"device": {"name": "n2"}, "name": "ens1f0"},
-                "length": None,
-            },
-            {
-                "a_terminations": [{"object_type": "dcim.powerport", "object": {"name": "p"}}],
-                "b_terminations": end("leaf1", "psu"),
-            },
-            {
-                "a_terminations": end("leaf1", "Ethernet1/9"),
-                "b_terminations": end("elsewhere", "x"),
-            },
-        ],
-        "interfaces": [
-            {"device": {"name": "leaf1"}, "name": "Ethernet1/1", "type": sfp28},
-            {"device": {"name": "leaf1"}, "name": "Ethernet1/2", "speed": 25_000_000},
-        ],
-        **more,
-    }  # fmt: skip
-
-
-def test_a_netbox_export_is_a_site_with_lengths_in_metres(tmp_path):
-    path = tmp_path / "netbox.json"
-    path.write_text(json.dumps(netbox()))
-    source = read_source(path)
-    site = written(source, tmp_path)
-    assert (site.switch("leaf1").os, site.switch("leaf1").mgmt.address) == ("nxos", "10.0.0.1")
-    assert {(str(k.a), k.speed_bps, k.length_m) for k in site.topology.links} == {
-        ("leaf1:Ethernet1/1", 25 * 10**9, 2.0),
-        ("leaf1:Ethernet1/2", 25 * 10**9, 3.0),
-    }
-    assert any("elsewhere" in note for note in source.notes)
-
-
-def test_nics_of_a_netbox_host_are_its_fast_interfaces(tmp_path):
-    data = netbox()
-    del data["devices"]["results"][1]["config_context"]["paisoar"]
-    data["interfaces"] += [
-        {"device": {"name": "n1"}, "name": "ens1f0", "type": {"value": "25gbase-x-sfp28"}},
-        {"device": {"name": "n1"}, "name": "eno1", "type": {"value": "1000base-t"}},
-    ]
-    path = tmp_path / "netbox.json"
-    path.write_text(json.dumps(data))
-    assert [nic.name for nic in read_source(path).devices["n1"].nics] == ["ens1f0"]
-
-
-@pytest.mark.parametrize(
-    "text", ["{", "[1]", '{"cables": []}', '{"devices": [3]}', '{"devices": {"results": 4}}']
-)
-def test_what_is_no_export_is_bad_input(tmp_path, text):
-    path = tmp_path / "netbox.json"
-    path.write_text(text)
-    with pytest.raises(InputError):
-        read_source(path)
 
 
 def test_csv_tells_nics_and_buffers(tmp_path):

@@ -46,7 +46,8 @@ LAUGHS = "".join(
         ("a.json", b'{"devices": "\0"}', "byte 0x00"),
         (
             "a.json",
-            '{"devices": [], "interfaces": [{"device": "a", "name": "b", "speed": 1e999}]}',
+            '{"devices": [{"name": "x"}], '
+            '"interfaces": [{"device": "a", "name": "b", "speed": 1e999}]}',
             "not as NetBox exports it",
         ),
         ("a.yml", f"all:\n  vars:\n{LAUGHS}  hosts: {{leaf1: {{x: *a9}}}}\n", "aliases"),
@@ -91,7 +92,7 @@ def test_a_saved_file_of_200_mb_is_left_out_with_a_note(tmp_path):
 def test_what_a_source_says_stays_text_in_the_file_that_is_written(tmp_path):
     odd = "a: b\n  c: [/x] # '\" \0"
     device = {"name": f"le{odd}", "config_context": {"paisoar": {"kind": "switch", "role": odd}}}
-    path = put(tmp_path / "a.json", json.dumps({"devices": [device, {"name": "true"}]}))
+    path = put(tmp_path / "a.json", json.dumps({"devices": [device, {**device, "name": "true"}]}))
     text = site_yaml(read_source(path), site="mine").text
     data = load_yaml(put(tmp_path / "fabric.yaml", text)).data
     assert list(data["devices"]) == [f"le{odd}", "true"]
