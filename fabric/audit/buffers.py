@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fabric.audit.findings import Skip
 from fabric.audit.rule import Fault, Subject, rule
 from fabric.qos import IngressBuffer, PortQos
+from fabric.unread import Fact
 
 # dynamic_th of SONiC's BUFFER_PROFILE: -8 to 7, alpha is 2 to that power.
 _MIN_ALPHA, _MAX_ALPHA = 2.0**-8, 2.0**7
@@ -45,7 +46,7 @@ def _wrong(
     for live, intended in subject.ports():
         if live.ingress_buffers == intended.ingress_buffers:
             continue
-        if skip := subject.skip(rule_id, live.name, "receive buffer"):
+        if skip := subject.skip(rule_id, live.name, Fact.BUFFER):
             yield skip
             continue
         for wanted in intended.ingress_buffers:
@@ -59,6 +60,7 @@ def _wrong(
     "error",
     "A buffer that resumes before it has paused, or pauses when it is full, drops packets.",
     checks=(43,),
+    facts=(Fact.BUFFER,),
     fields=("ingress_buffers",),
     see=_SEE,
     mend="XON below XOFF, XOFF and headroom within the size, a lossless pool for a lossless PG",
@@ -79,6 +81,7 @@ def buffer_sanity(subject: Subject) -> Iterator[Fault | Skip]:
     "error",
     "What is in flight when the pause is sent finds no room: drops, with PFC on.",
     checks=(22,),
+    facts=(Fact.BUFFER,),
     fields=("ingress_buffers",),
     see=_SEE + "; cable length, speed and MTU of the port",
     mend="headroom for two cable lengths, two MTUs and the peer's reaction time",
@@ -106,6 +109,7 @@ def headroom(subject: Subject) -> Iterator[Fault | Skip]:
     "error",
     "Too little headroom drops packets that PFC was to save.",
     checks=(22,),
+    facts=(Fact.BUFFER,),
     fields=("ingress_buffers",),
     see=_SEE,
     mend="the buffers that paisoar plan shows",

@@ -6,6 +6,9 @@ without the fields of one rule, the lines that only the first has are its fix: i
 the device's language, for its own configuration. To them belong the objects that
 these lines use, and what has to go first. Since every fix of a port leads to the same
 state of it, one never undoes another.
+
+What the device did not show of a port is left as it is: no fix holds a line that would
+take its place. Where nothing else is left to mend, the fix says so in words.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from fabric.devices.registry import module_of, target_of
 from fabric.errors import PaisoarError
 from fabric.qos import DeviceQos, PortQos
 from fabric.site import Site
+from fabric.unread import FIELDS, unseen
 
 # Working a change out takes a tenth of a second; a fabric with more findings than
 # this is mended by a plan.
@@ -66,6 +70,9 @@ class Fixes:
             return FIX
         if lines := self._lines(rule, device, tuple(ports)):
             return lines
+        if lost := self._unknown(device, ports, rule.fields):
+            why = f"not by commands, for they would replace what was not read ({lost})"
+            return (f"{why}: {rule.mend}",)
         if device not in self._planned:
             self._planned[device] = self._change(device, self._intended[device])
         plan = self._planned[device]
@@ -83,6 +90,8 @@ class Fixes:
     def _worked_out(
         self, device: str, ports: tuple[str, ...], fields: frozenset[str]
     ) -> tuple[str, ...]:
+        if fields <= self._hidden(device, ports):
+            return ()
         before = self._mended(device, ports, but=fields)
         after = self._mended(device, ports)
         if before is None or after is None:
@@ -97,11 +106,35 @@ class Fixes:
         """The change to all that is found of these ports put right, but these fields."""
         now = self._now(device)
         wanted = {port.name: port for port in self._intended[device].ports}
+        left = but | self._hidden(device, ports)
         mended = []
         for port in now.ports:
             found = self._fields.get((device, port.name), frozenset()) if port.name in ports else ()
-            mended.append(mend(port, wanted[port.name], sorted(set(found) - but)))
+            mended.append(mend(port, wanted[port.name], sorted(set(found) - left)))
         return self._change(device, dataclasses.replace(now, ports=tuple(mended)))
+
+    def _hidden(self, device: str, ports: Sequence[str]) -> frozenset[str]:
+        """Fields of these ports that a line cannot set without replacing what was not read."""
+        unread = self._states[device].unread
+        hidden = {
+            field
+            for fact, fields in FIELDS.items()
+            if any(unseen(unread, port, fact) for port in ports)
+            for field in fields
+        }
+        for together in getattr(module_of(self._site, device), "held_together", ()):
+            if not hidden.isdisjoint(together):
+                hidden |= together
+        return frozenset(hidden)
+
+    def _unknown(self, device: str, ports: Sequence[str], fields: Sequence[str]) -> str:
+        """The first entry of what was not read, where it hides one of these fields."""
+        if self._hidden(device, ports).isdisjoint(fields):
+            return ""
+        unread = self._states[device].unread
+        facts = sorted(FIELDS, key=lambda fact: set(FIELDS[fact]).isdisjoint(fields))
+        entries = (unseen(unread, port, fact) for fact in facts for port in ports)
+        return next(filter(None, entries), "")
 
     def _now(self, device: str) -> DeviceQos:
         """The cabled ports as they are, in the form of an intended state."""

@@ -9,6 +9,7 @@ from fabric.audit.rule import Fault, Subject, rule
 from fabric.qos import PortFacts
 from fabric.topology import PortRef
 from fabric.units import format_speed
+from fabric.unread import Fact
 
 # Below this a cable of a few metres carries 25G without FEC (25GBASE-CR-S, up to
 # 3 m); 100GBASE-LR4 over single-mode fibre never has it.
@@ -80,6 +81,7 @@ def rdma_mtu(subject: Subject) -> Iterator[Fault | Skip]:
     "error",
     "Packets that are too long for one hop are dropped there, every one.",
     checks=(20,),
+    facts=(Fact.MTU,),
     fields=("mtu_bytes", "class_mtu_bytes", "ingress_buffers"),
     see="show interface, NX-OS network-qos mtu, ip link; then ping -M do -s SIZE end to end",
     mend="one MTU on every switch port and class, the hosts' no larger",
@@ -88,7 +90,7 @@ def rdma_mtu(subject: Subject) -> Iterator[Fault | Skip]:
 def mtu(subject: Subject) -> Iterator[Fault | Skip]:
     """Port and class MTU are what the intent says."""
     for live, intended in subject.ports():
-        if skip := subject.skip("mtu", live.name, "MTU"):
+        if skip := subject.skip("mtu", live.name, Fact.MTU):
             yield skip
             continue
         if _rdma_mtu_short(subject, live.name) is not None:
@@ -103,6 +105,9 @@ def mtu(subject: Subject) -> Iterator[Fault | Skip]:
                     f"{peer}: MTU {far.mtu_bytes if far else 'not read'}",
                 ),
             )
+        if skip := subject.skip("mtu", live.name, Fact.CLASS_MTU):
+            yield skip
+            continue
         for cls in subject.site.intent.classes.values():
             got = live.class_mtu_bytes[cls.priority]
             wanted = intended.class_mtu_bytes[cls.priority]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fabric.audit.findings import Skip
 from fabric.audit.rule import FIX, Fault, Subject, numbers, rule
 from fabric.qos import PortQos
+from fabric.unread import Fact
 
 _PFC_SEE = (
     "switch: its PFC table (NX-OS: show interface priority-flow-control, whose bit map is "
@@ -95,6 +96,7 @@ def bare_tier(subject: Subject) -> Iterator[Fault | Skip]:
     "error",
     "The ASIC has no headroom for so many: it takes it from those that need it, or refuses.",
     checks=(24,),
+    facts=(Fact.PFC,),
     fields=("pfc_priorities", "ingress_buffers"),
     see=_PFC_SEE,
     mend="keep one or two lossless priorities; most ASICs hold two",
@@ -126,6 +128,7 @@ def max_lossless(subject: Subject) -> Iterator[Fault | Skip]:
     "error",
     "A paused CNP comes too late: the sender it should slow down keeps the congestion up.",
     checks=(12,),
+    facts=(Fact.PFC,),
     fields=("pfc_priorities", "dscp_to_priority", "ingress_buffers"),
     see="PFC table against the priority of the CNP's DSCP (48 unless changed)",
     mend="give CNPs a priority of their own, without PFC",
@@ -148,6 +151,7 @@ def cnp_lossless(subject: Subject) -> Iterator[Fault | Skip]:
     "error",
     "TCP then fills the lossless buffer, and pauses RDMA on every link behind it.",
     checks=(30,),
+    facts=(Fact.PFC,),
     fields=("pfc_priorities", "dscp_to_priority", "ingress_buffers"),
     see="priority of DSCP 0 in the DSCP map, against the PFC table",
     mend="map DSCP 0 and all that is not RoCE to a priority without PFC",
@@ -172,6 +176,7 @@ def default_lossless(subject: Subject) -> Iterator[Fault | Skip]:
     "error",
     "A NIC whose DCBX is left to the system never answers: auto stays off, and packets drop.",
     checks=(28,),
+    facts=(Fact.PFC,),
     fields=("pfc_priorities", "ingress_buffers"),
     see="NX-OS: show interface priority-flow-control (Auto, Off); show lldp dcbx interface (CIN)",
     mend="force it: priority-flow-control mode on, on every port of the path",
@@ -196,6 +201,7 @@ def pfc_auto(subject: Subject) -> Iterator[Fault | Skip]:
     "error",
     "Without PFC at both ends of a cable, congestion drops RDMA packets.",
     checks=(1, 36),
+    facts=(Fact.PFC,),
     fields=("pfc_priorities", "ingress_buffers"),
     see=_PFC_SEE,
     mend="the same lossless priorities at both ends of every cable, and no others",
@@ -222,9 +228,7 @@ def pfc(subject: Subject) -> Iterator[Fault | Skip]:
             extra.discard(subject.wanted.cnp)
             extra -= {live.priority_of_dscp(d) for d in subject.wanted.dscps_of_role["cnp"]}
         extra -= {live.dscp_to_priority[dscp] for dscp in default_paused(subject, live)}
-        if skip := subject.skip("pfc", live.name, "PFC of", "everything"):
-            yield skip
-        elif missing:
+        if missing:
             _, far = subject.far_end(live.name)
             alone = far is not None and missing <= set(far.pfc_priorities)
             yield Fault(
@@ -246,6 +250,7 @@ def pfc(subject: Subject) -> Iterator[Fault | Skip]:
     "error",
     "802.3x pause stops every class, and PFC with it.",
     checks=(25,),
+    facts=(Fact.LINK_PAUSE,),
     fields=("link_pause",),
     see="host: ethtool -a IF; NX-OS: show interface flowcontrol",
     mend="host: ethtool -A IF rx off tx off; switch: flowcontrol receive off, send off",
@@ -254,7 +259,7 @@ def pfc(subject: Subject) -> Iterator[Fault | Skip]:
 def link_pause(subject: Subject) -> Iterator[Fault | Skip]:
     """Link pause is off where PFC is used."""
     for live, intended in subject.ports():
-        if skip := subject.skip("link-pause", live.name, "link pause"):
+        if skip := subject.skip("link-pause", live.name, Fact.LINK_PAUSE):
             yield skip
         elif live.link_pause and not intended.link_pause:
             yield Fault("link pause (802.3x) is on", live.name)

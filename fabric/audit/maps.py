@@ -8,6 +8,7 @@ from fabric.audit.findings import Skip
 from fabric.audit.lossless import cnp_paused, default_paused
 from fabric.audit.rule import Fault, Subject, first, remarks_only, rule
 from fabric.qos import PortQos
+from fabric.unread import Fact
 
 _SEE = (
     "switch: its DSCP map (NX-OS: show policy-map interface ... type qos, SONiC: show qos map "
@@ -20,6 +21,7 @@ _SEE = (
     "error",
     "Untagged routed packets carry no PCP: all of them land in priority 0.",
     checks=(4,),
+    facts=(Fact.TRUST,),
     fields=("trust", "dscp_to_priority"),
     see="host: mlnx_qos -i IF (Priority trust state); EOS: show qos interfaces; default is CoS",
     mend="host: mlnx_qos -i IF --trust dscp; EOS: qos trust dscp",
@@ -28,11 +30,7 @@ _SEE = (
 def trust(subject: Subject) -> Iterator[Fault | Skip]:
     """Ports classify by DSCP."""
     for live, intended in subject.ports():
-        if live.trust == intended.trust:
-            continue
-        if skip := subject.skip("trust", live.name, "trust"):
-            yield skip
-        else:
+        if live.trust != intended.trust:
             yield Fault(f"trusts {live.trust}, not {intended.trust}", live.name)
 
 
@@ -70,6 +68,7 @@ def starving(subject: Subject, live: PortQos, intended: PortQos) -> list[int]:
     "error",
     "A packet that changes its class on the way loses PFC and ECN there.",
     checks=(2, 3),
+    facts=(Fact.DSCPS,),
     fields=("dscp_to_priority",),
     see=_SEE,
     mend="one map everywhere; SONiC's default puts DSCP 24 and 26 into lossy TC 1",
@@ -78,7 +77,7 @@ def starving(subject: Subject, live: PortQos, intended: PortQos) -> list[int]:
 def dscp_map(subject: Subject) -> Iterator[Fault | Skip]:
     """Every DSCP is put into the priority that the intent gives it."""
     for live, intended in subject.ports():
-        if skip := subject.skip("dscp-map", live.name, "priority of DSCPs"):
+        if skip := subject.skip("dscp-map", live.name, Fact.DSCPS):
             yield skip
             continue
         other = {*default_paused(subject, live), *starving(subject, live, intended)}
@@ -141,6 +140,7 @@ def _map_of(far: PortQos | None, subject: Subject) -> str:
     "error",
     "PFC then pauses another queue than the one that fills the buffer.",
     checks=(5,),
+    facts=(Fact.CLASSES,),
     fields=("priority_to_class",),
     see="SONiC: MAP_PFC_PRIORITY_TO_QUEUE, TC_TO_QUEUE_MAP, TC_TO_PRIORITY_GROUP_MAP; host: "
     "mlnx_qos -i IF (tc, priority)",
@@ -151,9 +151,6 @@ def class_map(subject: Subject) -> Iterator[Fault | Skip]:
     """Every priority leaves by its own traffic class."""
     for live, intended in subject.ports():
         if live.priority_to_class == intended.priority_to_class:
-            continue
-        if skip := subject.skip("class-map", live.name, "traffic class of priorities"):
-            yield skip
             continue
         wrong = [
             f"priority {priority} -> traffic class {got} (should be {wanted})"

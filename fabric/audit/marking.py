@@ -12,6 +12,7 @@ from fabric.audit.findings import Skip
 from fabric.audit.rule import Fault, Subject, numbers, rule
 from fabric.qos import Ecn, PortQos
 from fabric.units import format_speed, parse_speed_bps
+from fabric.unread import Fact
 
 _SEE = (
     "the WRED/ECN profile of the RoCE queue (NX-OS: random-detect ... ecn; SONiC: "
@@ -69,6 +70,7 @@ def _other_speed(subject: Subject, live: PortQos, ecn: Ecn) -> str:
     "error",
     "Marks then slow the wrong traffic down, and RDMA not at all.",
     checks=(9,),
+    facts=(Fact.ECN,),
     fields=("queues",),
     see=_SEE,
     mend="bind the ECN profile to the RoCE queue, and to no other",
@@ -91,6 +93,7 @@ def ecn_lossy_queue(subject: Subject) -> Iterator[Fault | Skip]:
     "error",
     "Marking that goes from nothing to everything at once, or never begins, controls nothing.",
     checks=(8,),
+    facts=(Fact.ECN,),
     fields=("queues",),
     see=_SEE,
     mend="Kmin below Kmax, and a marking probability above 0",
@@ -109,6 +112,7 @@ def ecn_range(subject: Subject) -> Iterator[Fault | Skip]:
     "warning",
     "PFC stops whole links before a single sender is told to slow down.",
     checks=(7,),
+    facts=(Fact.ECN,),
     fields=("queues", "ingress_buffers"),
     see=_SEE + "; and XOFF of the ingress buffer. Under load: pause frames rise, ECN marks do not",
     mend="lower Kmin and Kmax, or raise XOFF, so that t_ECN stays below t_PFC for the fan-in",
@@ -133,6 +137,7 @@ def ecn_before_pfc(subject: Subject) -> Iterator[Fault | Skip]:
     "warning",
     "Thresholds of a slow port leave a fast one idle; those of a fast one overfill a slow one.",
     checks=(10,),
+    facts=(Fact.ECN,),
     fields=("queues",),
     see=_SEE + ", port speed by port speed",
     mend="one profile a speed: intent.profiles",
@@ -153,6 +158,7 @@ def speed_profile(subject: Subject) -> Iterator[Fault | Skip]:
     "error",
     "Without marks senders never slow down: PFC has to stop whole links instead.",
     checks=(6,),
+    facts=(Fact.ECN,),
     fields=("queues",),
     see=_SEE,
     mend="mark the RoCE queue between the Kmin and Kmax of its port speed",
@@ -161,7 +167,7 @@ def speed_profile(subject: Subject) -> Iterator[Fault | Skip]:
 def ecn(subject: Subject) -> Iterator[Fault | Skip]:
     """The RoCE queue is marked between Kmin and Kmax of the intent."""
     for live, intended in subject.ports():
-        if skip := subject.skip("ecn", live.name, "ECN of"):
+        if skip := subject.skip("ecn", live.name, Fact.ECN):
             yield skip
             continue
         found, wanted = _roce(subject, live), _roce(subject, intended)

@@ -9,6 +9,7 @@ from fabric.audit.maps import starving
 from fabric.audit.rule import Fault, Subject, first, numbers, rule
 from fabric.qos import PortQos, Queue, Scheduler
 from fabric.units import format_speed
+from fabric.unread import Fact
 
 _SEE = (
     "NX-OS: show policy-map interface ... type queuing; SONiC: SCHEDULER and QUEUE; host: "
@@ -61,6 +62,7 @@ def _bad_weights(subject: Subject, live: PortQos, intended: PortQos) -> str:
     "error",
     "CNPs wait behind the data that they are to slow down: queues grow until PFC acts.",
     checks=(13,),
+    facts=(Fact.SCHEDULING,),
     fields=("queues",),
     see=_SEE,
     mend="a strict queue for CNPs",
@@ -82,6 +84,7 @@ def cnp_scheduler(subject: Subject) -> Iterator[Fault | Skip]:
     "warning",
     "Nothing caps a strict queue: whatever is in it beside CNPs takes bandwidth from RDMA.",
     checks=(14,),
+    facts=(Fact.SCHEDULING,),
     fields=("queues", "dscp_to_priority"),
     see=_SEE + "; and which DSCPs are mapped to the strict queue",
     mend="only CNPs in the strict queue, or a shaper on it (SONiC: pir, EOS: shape rate)",
@@ -104,6 +107,7 @@ def strict_starves(subject: Subject) -> Iterator[Fault | Skip]:
     "error",
     "Some class gets nothing under load, or a share that nobody has promised it.",
     checks=(31,),
+    facts=(Fact.SCHEDULING,),
     fields=("queues",),
     see=_SEE,
     mend="shares of the ETS classes that add up to 100, none of them 0, none for strict ones",
@@ -112,9 +116,7 @@ def strict_starves(subject: Subject) -> Iterator[Fault | Skip]:
 def ets_weights(subject: Subject) -> Iterator[Fault | Skip]:
     """ETS shares add up to 100 %, and RoCE has one."""
     for live, intended in subject.ports():
-        if skip := subject.skip("ets-weights", live.name, "scheduling of"):
-            yield skip
-        elif wrong := _bad_weights(subject, live, intended):
+        if wrong := _bad_weights(subject, live, intended):
             shares = ", ".join(f"{q.traffic_class}: {served(q)}" for q in live.queues)
             yield Fault(wrong, live.name, (f"{subject.live.device}:{live.name}: {shares}",))
 
@@ -124,6 +126,7 @@ def ets_weights(subject: Subject) -> Iterator[Fault | Skip]:
     "error",
     "Classes then do not get the shares that the intent promises them.",
     checks=(31,),
+    facts=(Fact.SCHEDULING,),
     fields=("queues",),
     see=_SEE,
     mend="the scheduler of intent.classes on every port",
@@ -151,6 +154,7 @@ def scheduler(subject: Subject) -> Iterator[Fault | Skip]:
     "rate-limit",
     "error",
     "A capped class sends no faster, however fast the link is and whatever waits for it.",
+    facts=(Fact.RATE,),
     fields=("queues",),
     see="mlnx_qos -i IF (ratelimit of each tc), or dcb maxrate show dev IF; switch: shape in the "
     "queue's policy or profile (NX-OS: shape min ... max ..., EOS: shape rate)",

@@ -13,6 +13,7 @@ from fabric.errors import PaisoarError
 from fabric.qos import DSCP_COUNT, DeviceQos, PortFacts, PortQos
 from fabric.site import Site
 from fabric.topology import Link, PortRef
+from fabric.unread import Fact, unseen
 
 # NIC families that are software: they have no pause, no ECN and no counters of it.
 SOFTWARE_FAMILIES = frozenset({"rxe", "siw"})
@@ -143,8 +144,7 @@ class Subject:
 
     def unseen(self, port: str, fact: str) -> str:
         """What the device did not show of this fact of a port; empty where it did."""
-        start = f"{port}: {fact}"
-        return next((entry for entry in self.live.unread if entry.startswith(start)), "")
+        return unseen(self.live.unread, port, fact)
 
     def skip(self, rule_id: str, port: str, *facts: str) -> Skip | None:
         """A skip of this rule where one of these facts of the port is not shown."""
@@ -188,7 +188,8 @@ class Rule:
     """One rule: a stable id, how bad a fault is, what it costs in practice.
 
     ``checks`` are the numbers of the checks of ``docs/audit.md`` that it covers,
-    ``fields`` the fields of ``PortQos`` (``nic.`` of ``Nic``) that mend it. ``see``
+    ``facts`` what it judges of a port: where that is not shown, it skips. ``fields``
+    are the fields of ``PortQos`` (``nic.`` of ``Nic``) that mend it. ``see``
     and ``mend`` tell how to look and what to do by hand, ``source`` where that was
     read.
     """
@@ -198,6 +199,7 @@ class Rule:
     cost: str
     check: Check
     checks: tuple[int, ...] = ()
+    facts: tuple[Fact, ...] = ()
     fields: tuple[str, ...] = ()
     see: str = ""
     mend: str = ""
@@ -224,6 +226,7 @@ def rule(
     cost: str,
     *,
     checks: tuple[int, ...] = (),
+    facts: tuple[Fact, ...] = (),
     fields: tuple[str, ...] = (),
     see: str = "",
     mend: str = "",
@@ -234,7 +237,7 @@ def rule(
 
     def register(check: Check) -> Check:
         REGISTRY[id_] = Rule(
-            id_, severity, cost, check, checks, fields, see, mend, source, needs_counters
+            id_, severity, cost, check, checks, facts, fields, see, mend, source, needs_counters
         )
         return check
 

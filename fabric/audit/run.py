@@ -94,8 +94,13 @@ def audit(
 
 
 def _judged(rule: Rule, subject: Subject) -> Iterator[Fault | Skip]:
-    """What the rule says, and what the device's own module has remarked on its subject."""
-    yield from rule.check(subject)
+    """What the rule says, and what the device's own module has remarked on its subject.
+
+    Nothing can be found of a fact that the device does not show: that is a skip.
+    """
+    for item in rule.check(subject):
+        skip = subject.skip(rule.id, item.port, *rule.facts) if isinstance(item, Fault) else None
+        yield skip or item
     for remark in subject.live.remarks:
         # A remark of a rule that is not known here is the vendor's.
         if remark.rule == rule.id or (rule.id == "vendor" and remark.rule not in REGISTRY):

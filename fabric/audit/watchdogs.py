@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fabric.audit.findings import Skip
 from fabric.audit.rule import Fault, Subject, remarks_only, rule
 from fabric.qos import Watchdog
+from fabric.unread import Fact
 
 MIN_DETECT_MS = 100
 _SEE = (
@@ -20,6 +21,7 @@ _SEE = (
     "warning",
     "A NIC that pauses for ever then stops the whole fabric.",
     checks=(32,),
+    facts=(Fact.WATCHDOG,),
     fields=("watchdog",),
     see=_SEE,
     mend="the watchdog on every port and every lossless priority",
@@ -44,6 +46,7 @@ def watchdog(subject: Subject) -> Iterator[Fault | Skip]:
     "warning",
     "Too short, and it kills congestion that would have passed; too long, and the fabric stops.",
     checks=(33,),
+    facts=(Fact.WATCHDOG,),
     fields=("watchdog",),
     see=_SEE,
     mend="at least 100 ms and one polling interval; SONiC lengthens it with the number of ports",

@@ -9,6 +9,8 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from fabric.devices.base import ReadError
+
 
 @dataclass(slots=True)
 class Section:
@@ -20,6 +22,10 @@ class Section:
     def child(self, text: str) -> Section | None:
         """The line with exactly this text below this one."""
         return find(self.children, text)
+
+    def lines(self) -> list[str]:
+        """The lines right below it."""
+        return [child.text for child in self.children]
 
     def texts(self) -> Iterator[str]:
         """The line itself and every line below it."""
@@ -94,3 +100,18 @@ def without_comments(text: str) -> str:
 def sha256(text: str) -> str:
     """Hash of a configuration's text without comments."""
     return hashlib.sha256(without_comments(text).encode()).hexdigest()
+
+
+def number(lines: Iterable[str], start: str, where: str) -> int | None:
+    """The number behind these words in the last line that has them; None without one.
+
+    Raises ReadError where no number stands there: a default must not take its place.
+    """
+    found = None
+    for line in lines:
+        if line.startswith(f"{start} "):
+            word = line.removeprefix(f"{start} ").split()[0]
+            if not (word.isascii() and word.isdecimal()):
+                raise ReadError(f"{where}: no number in {line!r}")
+            found = int(word)
+    return found

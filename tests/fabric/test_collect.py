@@ -305,11 +305,12 @@ def test_no_devices_asked_for_are_no_devices_read(tmp_path, monkeypatch):
         assert read_states(net.site, []).states == {}
 
 
-def test_an_output_in_another_form_fails_that_device_alone(tmp_path, monkeypatch):
+@pytest.mark.parametrize("text", ["\n", "interface Ethernet1/1\n  mtu many\n"])
+def test_an_output_in_another_form_fails_that_device_alone(text, tmp_path, monkeypatch):
     with switch_site(tmp_path, monkeypatch) as net:
         commands = module_of(net.site, "leaf1").read_commands(target_of(net.site, "leaf1"))
         good = Reading(collect_device(net.site, "leaf1", commands))
-        bad = Reading(dict.fromkeys(good.outputs, "\n"))
+        bad = Reading(dict.fromkeys(good.outputs, text))
         states = parse_states(net.site, {"leaf1": good, "leaf2": bad})
         assert list(states.states) == ["leaf1"]
         assert "leaf2: understand what it printed" in states.failed["leaf2"].message

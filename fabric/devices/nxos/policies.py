@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from fabric.devices.nxos.names import parse_dscps
 from fabric.devices.nxos.render import DEFAULT_MTU, KBYTES
-from fabric.devices.sections import Section, find
+from fabric.devices.sections import Section, find, number
 from fabric.qos import (
     DSCP_COUNT,
     PRIORITY_COUNT,
@@ -19,8 +19,11 @@ from fabric.qos import (
     Scheduler,
     Trust,
 )
+from fabric.unread import Fact
 
 Value = TypeVar("Value")
+# What is not known, of which queue or priority, and the line that cannot be read.
+Unread = tuple[Fact, str, str]
 
 _UNIT = {"bytes": 1, "kbytes": KBYTES, "mbytes": KBYTES**2}
 _WRED = re.compile(
@@ -28,6 +31,10 @@ _WRED = re.compile(
     r"drop-probability (\d+)\b(.*)"
 )
 _SHAPE = re.compile(r"shape (?:min \d+ \w+ max )?(\d+) (kbps|mbps|gbps)")
+_SHARE = re.compile(r"bandwidth (?:remaining )?percent (\d+)")
+_PAUSED = re.compile(r"pause pfc-cos (\d(?:, ?\d)*)(?: .*)?")
+# What a class of an output policy says, in the order in which it is read.
+_OF_A_QUEUE = (Fact.ECN, Fact.SCHEDULING, Fact.RATE)
 _RATE_UNIT = {"kbps": 10**3, "mbps": 10**6, "gbps": 10**9}
 _PAUSE = re.compile(
     r"pause buffer-size (\d+)(?: bytes)? pause-threshold (\d+)(?: bytes)? "
@@ -76,12 +83,12 @@ class Policies:
         """The type qos policy of this name; all in qos-group 0 without one."""
         return self._once("qos", name, self._classification)
 
-    def queues(self, name: str | None) -> tuple[tuple[Queue, ...], tuple[str, ...]]:
+    def queues(self, name: str | None) -> tuple[tuple[Queue, ...], tuple[Unread, ...]]:
         """Egress queues of the type queuing policy of this name, and what is unread."""
         return self._once("queuing output", name, self._queues)
 
-    def buffers(self, name: str | None) -> tuple[IngressBuffer, ...]:
-        """Receive buffers that the type queuing input policy of this name sets."""
+    def buffers(self, name: str | None) -> tuple[tuple[IngressBuffer, ...], tuple[Unread, ...]]:
+        """Receive buffers of the type queuing input policy of this name, and what is unread."""
         return self._once("queuing input", name, self._buffers)
 
     def _classification(self, name: str | None) -> Classification:
@@ -96,14 +103,19 @@ class Policies:
         default, by_cos, by_dscp, unread = 0, False, False, []
         for entry in policy.children:
             name_of_class = _class_name(entry)
-            group = _number(entry, r"set qos-group (\d+)")
+            group = number(entry.lines(), "set qos-group", f"policy-map {name}")
             if name_of_class == "class-default":
                 default = group or 0
                 continue
             for line in self._matches(name_of_class):
                 if line.startswith("match dscp "):
                     by_dscp = True
-                    for dscp in parse_dscps(line.removeprefix("match dscp ")):
+                    try:
+                        dscps = parse_dscps(line.removeprefix("match dscp "))
+                    except ValueError:
+                        unread.append(f"class {name_of_class} of {name}: {line}")
+                        continue
+                    for dscp in dscps:
                         # The first class that matches a packet takes it.
                         if mapping[dscp] is None:
                             mapping[dscp] = group or 0
@@ -138,46 +150,62 @@ class Policies:
             if group is None:
                 unread.append(f"{entry.text} of {name} is none of the 8-queue model")
                 continue
-            mtus[group] = _number(entry, r"mtu (\d+)") or DEFAULT_MTU
+            mtu = number(entry.lines(), "mtu", f"policy-map {name}")
+            mtus[group] = DEFAULT_MTU if mtu is None else mtu
             for child in entry.children:
-                if match := re.match(r"pause pfc-cos ([\d, ]+)", child.text):
+                if match := _PAUSED.fullmatch(child.text):
                     pause.update(int(cos) for cos in match[1].split(","))
+                elif child.text.startswith("pause"):
+                    unread.append(f"{entry.text} of {name}: {child.text}")
         return NetworkQos(tuple(mtus), tuple(sorted(pause)), tuple(unread))
 
-    def _queues(self, name: str | None) -> tuple[tuple[Queue, ...], tuple[str, ...]]:
+    def _queues(self, name: str | None) -> tuple[tuple[Queue, ...], tuple[Unread, ...]]:
         if name is None or name in ("default-8q-out-policy", "default-out-policy"):
             return _DEFAULT_QUEUES, ()
         policy = find(self.sections, f"policy-map type queuing {name}")
         if policy is None:
-            return _DEFAULT_QUEUES, (f"policy-map type queuing {name} is not shown",)
+            why = f"policy-map type queuing {name} is not shown"
+            return _DEFAULT_QUEUES, tuple((fact, "all queues", why) for fact in _OF_A_QUEUE)
         found: dict[int, Queue] = {}
-        unread = []
+        unread: list[Unread] = []
         for entry in policy.children:
+            where = f"{entry.text} of {name}"
             group = _group(entry, "c-out-8q-q")
             if group is None:
-                unread.append(f"{entry.text} of {name} is none of the 8-queue model")
+                why = "it is none of the 8-queue model"
+                unread += [(fact, where, why) for fact in _OF_A_QUEUE]
                 continue
+            scheduler, unserved = _scheduler(entry)
             ecn, unknown = _ecn(entry)
             rate_bps, unshown = _max_rate(entry)
-            unread += [f"{entry.text} of {name}: {line}" for line in (*unknown, *unshown)]
-            found[group] = Queue(group, _scheduler(entry), ecn, rate_bps)
+            for fact, lines in zip(_OF_A_QUEUE, (unknown, unserved, unshown), strict=True):
+                unread += [(fact, where, line) for line in lines]
+            found[group] = Queue(group, scheduler, ecn, rate_bps)
         everything = (
             found.get(number, Queue(number, Scheduler("ets", 0)))
             for number in range(PRIORITY_COUNT)
         )
         return tuple(everything), tuple(unread)
 
-    def _buffers(self, name: str | None) -> tuple[IngressBuffer, ...]:
+    def _buffers(self, name: str | None) -> tuple[tuple[IngressBuffer, ...], tuple[Unread, ...]]:
+        if name is None or name.startswith("default-"):
+            return (), ()
         policy = find(self.sections, f"policy-map type queuing {name}")
+        if policy is None:
+            why = f"policy-map type queuing {name} is not shown"
+            return (), ((Fact.BUFFER, "of all priorities", why),)
         buffers = []
-        for entry in policy.children if policy else ():
+        unread: list[Unread] = []
+        for entry in policy.children:
             group = _group(entry, "c-in-q")
             for child in entry.children:
                 match = _PAUSE.match(child.text)
                 if match and group is not None:
-                    size, xoff, xon = (int(number) for number in match.groups())
+                    size, xoff, xon = (int(figure) for figure in match.groups())
                     buffers.append(IngressBuffer(group, size, xoff, xon))
-        return tuple(sorted(buffers, key=lambda buffer: buffer.priority))
+                elif child.text.startswith("pause"):
+                    unread.append((Fact.BUFFER, f"in {entry.text} of {name}", child.text))
+        return tuple(sorted(buffers, key=lambda buffer: buffer.priority)), tuple(unread)
 
 
 def _class_name(entry: Section) -> str:
@@ -193,20 +221,15 @@ def _group(entry: Section, prefix: str) -> int | None:
     return 0 if match[1] == "-default" else int(match[1])
 
 
-def _number(entry: Section, pattern: str) -> int | None:
+def _scheduler(entry: Section) -> tuple[Scheduler, list[str]]:
+    """How a queue is served, and a line that does not say it in percent."""
     for child in entry.children:
-        if match := re.fullmatch(pattern, child.text):
-            return int(match[1])
-    return None
-
-
-def _scheduler(entry: Section) -> Scheduler:
-    for child in entry.children:
-        if re.match(r"priority\b", child.text):
-            return Scheduler("strict")
-        if match := re.match(r"bandwidth (?:remaining )?percent (\d+)", child.text):
-            return Scheduler("ets", int(match[1]))
-    return Scheduler("ets", 0)
+        if child.text.split()[0] == "priority":
+            return Scheduler("strict"), []
+        if child.text.startswith("bandwidth "):
+            match = _SHARE.fullmatch(child.text)
+            return Scheduler("ets", int(match[1]) if match else 0), [] if match else [child.text]
+    return Scheduler("ets", 0), []
 
 
 def _max_rate(entry: Section) -> tuple[int, list[str]]:

@@ -11,7 +11,7 @@ from fabric.devices.nxos.names import is_physical
 from fabric.devices.nxos.normalise import POLL_MS
 from fabric.devices.nxos.policies import NetworkQos, Policies
 from fabric.devices.nxos.remarks import remarks
-from fabric.devices.nxos.render import DEFAULT_MTU, WATCHDOG_ON
+from fabric.devices.nxos.render import DEFAULT_MTU, SHUTDOWN_MULTIPLIER, WATCHDOG_ON
 from fabric.devices.nxos.state import (
     LinkState,
     PfcState,
@@ -21,8 +21,9 @@ from fabric.devices.nxos.state import (
     parse_pfc,
     parse_version,
 )
-from fabric.devices.sections import Section, find, parse, sha256
+from fabric.devices.sections import Section, find, number, parse, sha256
 from fabric.qos import PRIORITY_COUNT, DeviceQos, PortFacts, PortQos, Watchdog
+from fabric.unread import Fact, lacking
 
 RUNNING = "show running-config"
 STARTUP = "show startup-config"
@@ -163,10 +164,10 @@ class _Device:
         )
         self._watchdog_on = find(sections, WATCHDOG_ON) is not None
         texts = [section.text for section in sections]
-        polls = _value(texts, r"priority-flow-control watch-dog shutdown-multiplier (\d+)") or 1
-        poll_ms = _value(texts, r"priority-flow-control watch-dog interval (\d+)") or POLL_MS
-        self._detect_ms = polls * poll_ms
-        unread += self._network_qos.unread
+        polls = number(texts, SHUTDOWN_MULTIPLIER, RUNNING)
+        poll_ms = number(texts, "priority-flow-control watch-dog interval", RUNNING)
+        self._detect_ms = (1 if polls is None else polls) * (poll_ms or POLL_MS)
+        unread += [f"{Fact.CLASS_MTU}: {why}" for why in self._network_qos.unread]
 
     def port(self, section: Section) -> PortQos:
         """What this ``interface`` section makes of its port."""
@@ -174,13 +175,13 @@ class _Device:
         lines = [child.text for child in section.children]
         classification = self._policies.classification(self._policy(section, "qos input"))
         queues, unknown = self._policies.queues(self._policy(section, "queuing output"))
-        self._unread += (f"{name}: priority of DSCPs: {fact}" for fact in classification.unread)
-        self._unread += (
-            f"{name}: ECN of {fact}" if "random-detect" in fact else fact for fact in unknown
-        )
+        buffers, unsized = self._policies.buffers(self._policy(section, "queuing input"))
+        self._unread += (lacking(name, Fact.DSCPS, why) for why in classification.unread)
+        self._unread += (lacking(name, fact, why, of) for fact, of, why in (*unknown, *unsized))
+        mtu = number(lines, "mtu", f"'{RUNNING}': {name}")
         return PortQos(
             name=name,
-            mtu_bytes=_value(lines, r"mtu (\d+)") or DEFAULT_MTU,
+            mtu_bytes=DEFAULT_MTU if mtu is None else mtu,
             trust=classification.trust,
             dscp_to_priority=classification.dscp_to_priority,
             priority_to_class=tuple(range(PRIORITY_COUNT)),
@@ -190,7 +191,7 @@ class _Device:
                 re.fullmatch(r"flowcontrol (?:receive|send) on", line) for line in lines
             ),
             queues=queues,
-            ingress_buffers=self._policies.buffers(self._policy(section, "queuing input")),
+            ingress_buffers=buffers,
             watchdog=self._watchdog(lines),
         )
 
@@ -205,11 +206,16 @@ class _Device:
             if match := re.match(r"priority-flow-control mode (\w+)", line):
                 mode = match[1]
         state = self._live.get(name) if self._live is not None else None
-        if state is not None:
-            return self._network_qos.pause if state.priorities is None else state.priorities
-        if self._live is not None:
+        if state is not None and state.priorities is not None:
+            return state.priorities
+        if state is None and self._live is not None:
             self._unread.append(f"live PFC state of {name}: not in '{PFC}'")
-        return self._network_qos.pause if mode == "on" else ()
+        if state is None and mode != "on":
+            return ()
+        self._unread += (
+            lacking(name, Fact.PFC, why, "all priorities") for why in self._network_qos.unread
+        )
+        return self._network_qos.pause
 
     def _watchdog(self, lines: Sequence[str]) -> Watchdog | None:
         """On only where it is on for the system and for the port."""
@@ -228,11 +234,4 @@ def _attached(lines: Iterable[Section], kind: str) -> str | None:
         parts = line.text.split()
         if parts[:2] == ["service-policy", "type"] and parts[2 : 2 + len(words)] == words:
             return parts[2 + len(words)] if len(parts) > 2 + len(words) else None
-    return None
-
-
-def _value(lines: Iterable[str], pattern: str) -> int | None:
-    for line in lines:
-        if match := re.fullmatch(pattern, line):
-            return int(match[1])
     return None
