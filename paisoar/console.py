@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
@@ -28,6 +29,9 @@ JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else there.")
 ]
 DEFAULT_FILE = Path("fabric.yaml")
+
+# No table of ours has more columns of text.
+_WIDE_COLUMNS = 200
 
 EXIT_INTERRUPTED = 130
 EXIT_FAULT = 70
@@ -161,6 +165,9 @@ def console(
 ) -> Console:
     """A console on stdout, stderr or this file; lines are wrapped for a terminal only.
 
+    Elsewhere nobody sees an edge, and a table is as wide as its figures, unless
+    ``COLUMNS`` says how wide.
+
     What it prints is text as it stands: brackets and colons of names, paths and device
     outputs are no markup, and escape sequences in them show as replacement characters.
     Styles are given beside the text.
@@ -169,7 +176,7 @@ def console(
     return _PlainConsole(
         stderr=stderr,
         file=file,
-        width=width,
+        width=width if terminal or "COLUMNS" in os.environ else width or _WIDE_COLUMNS,
         markup=False,
         emoji=False,
         highlight=False,

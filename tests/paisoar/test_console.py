@@ -1,6 +1,7 @@
 """What people type and devices print is shown as it stands, and faults of ours are said."""
 
 import errno
+import io
 import json
 
 import pytest
@@ -127,3 +128,13 @@ def test_what_a_device_prints_cannot_command_the_terminal(tmp_path):
     text = (tmp_path / "out").read_text()
     assert not set(text) & set("\x1b\x07\x9b")
     assert text.count("]0;owned") == 3
+
+
+def test_a_table_in_a_file_or_pipe_loses_no_figure(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    table = Table(*(f"column {number}" for number in range(12)))
+    table.add_row(*(f"{number}2345.678" for number in range(12)))
+    with io.StringIO() as file:
+        console(file=file).print(table)
+        assert "112345.678" in file.getvalue()
+        assert "…" not in file.getvalue()
