@@ -7,7 +7,7 @@ Secrets come from the environment or the SSH agent, never from ``fabric.yaml``:
 - ``PAISOAR_KNOWN_HOSTS`` (default ``~/.ssh/known_hosts``)
 
 ``..._KEY`` names a private key file. The twin keeps its own key and host keys
-under ``.paisoar/twin/`` (``inventory.json``).
+under ``.paisoar/twin/`` (``inventory.json``), the lab under ``.paisoar/lab/``.
 """
 
 from __future__ import annotations
@@ -56,6 +56,11 @@ def twin_inventory_path(site: Site) -> Path:
     return twin_dir(site) / INVENTORY
 
 
+def lab_dir_of(file: Path) -> Path:
+    """Where the lab of the site of this ``fabric.yaml`` keeps its keys, logs and sockets."""
+    return state_dir_of(file) / "lab"
+
+
 def user_name() -> str:
     """Who runs this; the number of the user where the system has no name for it."""
     if os.geteuid() == 0:
@@ -77,6 +82,15 @@ def access_to(site: Site, device: str) -> Access:
     if site.environment == "twin":
         return _twin_access(site, device)
     spec = site.devices[device]
+    if site.environment == "lab":
+        folder = lab_dir_of(site.path)
+        return Access(
+            host=spec.mgmt.address or device,
+            port=spec.mgmt.port,
+            user=spec.mgmt.user or "root",
+            known_hosts=folder / "known_hosts",
+            key_file=folder / "id_ed25519",
+        )
     prefix = "PAISOAR_SWITCH" if isinstance(spec, SwitchSpec) else "PAISOAR_HOST"
     key = os.environ.get(f"{prefix}_KEY")
     known_hosts = os.environ.get("PAISOAR_KNOWN_HOSTS", "~/.ssh/known_hosts")

@@ -19,7 +19,9 @@ from paisoar.commands.check import check
 from paisoar.commands.demo import demo
 from paisoar.commands.explain import explain
 from paisoar.commands.init import init
+from paisoar.commands.lab import lab
 from paisoar.commands.plan import plan
+from paisoar.commands.predict import predict
 from paisoar.commands.provision import provision, rollback
 from paisoar.commands.report import report
 from paisoar.commands.sim import sim
@@ -48,12 +50,14 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     validate,
     certify,
     train,
+    predict,
     tune,
     report,
 )
 GROUPS: dict[str, typer.Typer] = {
     "certificate": certificate,
     "twin": twin,
+    "lab": lab,
     "sim": sim,
     "bench": bench,
 }

@@ -1,6 +1,6 @@
-"""SSH keys of the twin: one for its users, one for each device, and ``known_hosts``.
+"""SSH keys of a twin or lab: one for its users, one for each device, and ``known_hosts``.
 
-Ed25519, written once under the twin's folder and used again: generating keys is
+Ed25519, written once under its folder and used again: generating keys is
 what would make starting slow, and a host key that changes would rightly be
 refused by clients.
 """
@@ -20,9 +20,9 @@ HOST_KEYS = "host_keys"
 ALGORITHM = "ssh-ed25519"
 
 
-def client_key(folder: Path) -> asyncssh.SSHKey:
-    """The key that opens every device of this twin; its public half beside it."""
-    key = _key(folder / CLIENT_KEY, "paisoar-twin")
+def client_key(folder: Path, comment: str = "paisoar-twin") -> asyncssh.SSHKey:
+    """The key that opens every device of this folder; its public half beside it."""
+    key = _key(folder / CLIENT_KEY, comment)
     write_private(folder / f"{CLIENT_KEY}.pub", key.export_public_key())
     return key
 

@@ -9,12 +9,10 @@ that comes from it.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import select
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -23,25 +21,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from fabric.access import INVENTORY, twin_dir, twin_dir_of, twin_inventory_path
+from fabric.daemons import adopt, one_at_a_time, stop_daemon, sweep
 from fabric.errors import InputError, ToolError
 from fabric.site import Site, SwitchSpec
 from fabric.twin.control import ask
 from fabric.twin.faults import place
 from fabric.twin.files import private_folder
-from fabric.twin.server import LOCK, REPORT_FD, devices_folder, new_devices, site_signature
+from fabric.twin.server import REPORT_FD, devices_folder, new_devices, site_signature
 
 MARKER = "PAISOAR_TWIN"
 LOG = "twin.log"
 TEMPORARY = "tmp"
 START_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 5.0
 
 Progress = Callable[[int, int, str], None]
-
-_children: set[int] = set()  # pids of daemons that this process has started
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +133,7 @@ def up(site: Site, on_progress: Progress | None = None) -> TwinStatus:
             advice="Only a twin can be started.",
         )
     folder = twin_dir(site)
-    with _one_at_a_time(folder):
+    with one_at_a_time(private_folder(folder)):
         running = status(site)
         if running.up:
             if ask(site, "status")["signature"] == site_signature(site):
@@ -152,14 +146,6 @@ def up(site: Site, on_progress: Progress | None = None) -> TwinStatus:
             tell(0, total, f"{name} is new and starts fresh")
         _start(site, folder, tell)
         return replace(status(site), seconds=time.monotonic() - begun)
-
-
-@contextlib.contextmanager
-def _one_at_a_time(folder: Path) -> Iterator[None]:
-    """Let one ``up`` or ``down`` of the twin of this folder run at a time."""
-    with (private_folder(folder) / "lifecycle.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _start(site: Site, folder: Path, tell: Progress) -> None:
@@ -194,9 +180,9 @@ def _start(site: Site, folder: Path, tell: Progress) -> None:
         os.close(reader)
         if writer >= 0:
             os.close(writer)
-    # The daemon outlives us as a rule; where it does not, _reap waits for it.
+    # The daemon outlives us as a rule; where it does not, stop_daemon waits for it.
     daemon.returncode = 0
-    _children.add(daemon.pid)
+    adopt(daemon.pid)
 
 
 def _follow(site: Site, reader: int, tell: Progress) -> None:
@@ -238,74 +224,18 @@ def down(file: Path) -> None:
     """
     folder = twin_dir_of(file)
     if folder.exists():
-        with _one_at_a_time(folder):
+        with one_at_a_time(folder):
             _down(folder)
 
 
 def _down(folder: Path) -> None:
-    _reap()
-    pid = _daemon_pid(folder)
-    if pid is not None:
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
-            if _ended(pid, STOP_TIMEOUT_S):
-                break
+    stop_daemon(folder)
     _sweep(folder)
-
-
-def _daemon_pid(folder: Path) -> int | None:
-    """The pid of the daemon that holds the twin's lock; None where none does."""
-    try:
-        with (folder / LOCK).open("r+", encoding="ascii") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                text = file.read().strip()
-                return int(text) if text else None
-    except FileNotFoundError:
-        pass
-    return None
-
-
-def _reap() -> None:
-    """Wait for daemons of ours that have ended by themselves, or were killed."""
-    for pid in tuple(_children):
-        try:
-            ended = os.waitpid(pid, os.WNOHANG)[0] == pid
-        except ChildProcessError:
-            ended = True
-        if ended:
-            _children.discard(pid)
-
-
-def _ended(pid: int, timeout_s: float) -> bool:
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
-        # As our own child it stays a zombie until we wait for it.
-        try:
-            if os.waitpid(pid, os.WNOHANG)[0] == pid:
-                return True
-        except ChildProcessError:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                if psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
-                    time.sleep(0.02)
-                    continue
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def _sweep(folder: Path) -> None:
     """Kill what came from the twin's daemon, remove inventory and temporary files."""
-    ours = psutil.Process().pid
-    left: list[psutil.Process] = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            if process.pid != ours and process.environ().get(MARKER) == str(folder):
-                process.kill()
-                left.append(process)
-    psutil.wait_procs(left, timeout=STOP_TIMEOUT_S)
+    sweep(MARKER, folder)
     (folder / INVENTORY).unlink(missing_ok=True)
     shutil.rmtree(folder / TEMPORARY, ignore_errors=True)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import hashlib
 import json
 import logging
@@ -22,16 +21,16 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, cast
 
 import asyncssh
 import psutil
 
 from fabric.access import twin_dir, twin_inventory_path
 from fabric.counters import Counter
+from fabric.daemons import hold_lock
 from fabric.errors import PaisoarError
 from fabric.site import Site, SwitchSpec, load_site
-from fabric.textfile import naming
 from fabric.twin.control import ControlError, Request, serve_control
 from fabric.twin.device import EmulatedDevice
 from fabric.twin.files import private_folder, write_private
@@ -39,7 +38,6 @@ from fabric.twin.host import EmulatedHost
 from fabric.twin.keys import client_key, host_key, write_known_hosts
 from fabric.twin.switches import emulated_switch
 
-LOCK = "lock"
 PORTS = "ports.json"
 SIGNATURE = "device.sha256"
 REPORT_FD = "PAISOAR_TWIN_REPORT_FD"
@@ -289,22 +287,6 @@ class TwinServer:
             device.close()
 
 
-def hold_lock(site: Site) -> IO[str] | None:
-    """Take the twin's lock and write our pid into it; None where a daemon holds it."""
-    path = private_folder(twin_dir(site)) / LOCK
-    file = path.open("a+", encoding="ascii")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        return None
-    with naming(path):
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-    return file
-
-
 async def run(site: Site, on_device: OnDevice, on_ready: Callable[[], None]) -> None:
     """Serve until SIGTERM, SIGINT or the control channel says stop."""
     server = TwinServer(site)
@@ -344,7 +326,7 @@ def main(arguments: list[str]) -> int:
 
     try:
         site = load_site(Path(arguments[0]))
-        lock = hold_lock(site)
+        lock = hold_lock(private_folder(twin_dir(site)))
         if lock is None:
             tell(error="another daemon of this twin is running")
             return 3
