@@ -21,7 +21,6 @@ from paisoar.commands.explain import explain
 from paisoar.commands.init import init
 from paisoar.commands.lab import lab
 from paisoar.commands.plan import plan
-from paisoar.commands.predict import predict
 from paisoar.commands.provision import provision, rollback
 from paisoar.commands.report import report
 from paisoar.commands.sim import sim
@@ -50,7 +49,6 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     validate,
     certify,
     train,
-    predict,
     tune,
     report,
 )
