@@ -43,6 +43,7 @@ class Batches:
         *,
         check: bool,
         broken_run: str,
+        save_unsaved: bool,
         lock: Path,
         parallel: int,
         stop: StopSwitch,
@@ -53,6 +54,7 @@ class Batches:
         self.playbook = playbook
         self.check = check
         self.broken_run = broken_run
+        self.save_unsaved = save_unsaved
         self.lock = lock
         self.parallel = parallel
         self.stop = stop
@@ -108,6 +110,7 @@ class Batches:
                 "paisoar_plan": str(self.folder / "plan.json"),
                 "paisoar_run": self.folder.name,
                 "paisoar_broken_run": self.broken_run,
+                "paisoar_save_unsaved": self.save_unsaved,
                 "paisoar_stop": str(self.stop_file),
             },
             limit=names,

@@ -57,10 +57,12 @@ def change_switch(
     *,
     broken_run: str,
     check: bool,
+    save_unsaved: bool,
 ) -> Outcome:
     """Bring one switch to what the plan intends, or leave it as it was.
 
-    ``broken_run`` is the run that broke off, where the plan takes one back.
+    ``broken_run`` is the run that broke off, where the plan takes one back;
+    ``save_unsaved`` as for ``apply_to_switch``.
     """
     order = read_order(Path(plan), device)
     if stopped(stop_file):
@@ -72,6 +74,7 @@ def change_switch(
         run_id,
         broken_run=broken_run,
         check=check,
+        save_unsaved=save_unsaved,
     )
 
 

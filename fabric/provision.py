@@ -17,33 +17,35 @@ from pathlib import Path
 
 from fabric.batches import Batches
 from fabric.collect import States, read_states
-from fabric.compare import differences
 from fabric.devices.base import ReadError
-from fabric.devices.registry import expected_qos, module_of, target_of
-from fabric.drift import applied_orders
-from fabric.errors import AccessError, DeviceError, InputError
+from fabric.devices.registry import module_of
+from fabric.errors import AccessError, InputError
 from fabric.events import Event, OnEvent
 from fabric.hostssh import close_hosts
 from fabric.outcome import Outcome
 from fabric.plan import (
     DevicePlan,
     Plan,
-    change_device,
     mismatches,
     order_back,
     remains_of,
-    same_work,
 )
 from fabric.planfile import read_plan, write_plan
+from fabric.provisionchecks import (
+    QUOTED,
+    changed_later,
+    changed_since,
+    refuse_foreign,
+    refuse_unsaved,
+    standing,
+)
 from fabric.runlock import run_lock
-from fabric.runs import RunKind, RunResult, load_result, new_id, run_folder, run_ids, save_result
+from fabric.runs import RunKind, RunResult, load_result, new_id, run_folder, save_result
 from fabric.site import Site
 from fabric.stop import StopSwitch
 from fabric.switchssh import close_switches
 
 PARALLEL = 32
-# So many of what differs are quoted in a message.
-_QUOTED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +58,17 @@ class _Run:
     of: str
     lock: Path
     parallel: int
+    save_unsaved: bool
     on_event: OnEvent | None
 
 
 @contextlib.contextmanager
 def _alone(
-    site: Site, kind: RunKind, of: str, parallel: int, on_event: OnEvent | None
+    site: Site, kind: RunKind, of: str, parallel: int, save_unsaved: bool, on_event: OnEvent | None
 ) -> Iterator[_Run]:
     run_id = new_id()
     with run_lock(site.state_dir, run_id) as lock:
-        yield _Run(run_id, site, kind, of, lock, parallel, on_event)
+        yield _Run(run_id, site, kind, of, lock, parallel, save_unsaved, on_event)
 
 
 def provision(
@@ -76,26 +79,32 @@ def provision(
     only: Collection[str] | None = None,
     check: bool = False,
     parallel: int = PARALLEL,
+    save_unsaved: bool = False,
 ) -> RunResult:
     """Bring every device of the plan to what it intends, and verify by reading back.
 
     ``only`` leaves all others alone, and out of the result; ``check`` changes nothing and says what
     would be changed. InputError, with nothing touched, where the plan is of
     another site or file, where a device has changed since, or where the plan is
-    not what would be planned now from the same state; AccessError where another
-    run is at work. Afterwards every device has its Outcome; ``RunResult.error``
-    is what to end with.
+    not what would be planned now from the same state, and, without ``save_unsaved``,
+    where a switch holds changes of others that are not saved: ours would save them
+    too. AccessError where another run is at work. Afterwards every device has its
+    Outcome; ``RunResult.error`` is what to end with.
     """
-    _refuse_foreign(site, plan)
+    refuse_foreign(site, plan)
     chosen = plan if only is None else _limited(plan, only)
-    with _alone(site, "check" if check else "provision", plan.id, parallel, on_event) as run:
+    kind: RunKind = "check" if check else "provision"
+    with _alone(site, kind, plan.id, parallel, save_unsaved, on_event) as run:
         states = _read(run, tuple(chosen.devices))
         outcomes = {
             name: Outcome("failed", f"not part of the plan, since it could not be read then: {why}")
             for name, why in chosen.unreadable.items()
         }
         outcomes |= _unreadable(states)
-        outcomes |= _standing(site, chosen, states)
+        outcomes |= standing(site, chosen, states)
+        if not save_unsaved:
+            todo = [name for name in chosen.changed if name not in outcomes]
+            refuse_unsaved(site, {name: chosen.devices[name] for name in todo}, states)
         return _carry_out(run, chosen, outcomes)
 
 
@@ -120,6 +129,7 @@ def rollback(
     *,
     only: Collection[str] | None = None,
     parallel: int = PARALLEL,
+    save_unsaved: bool = False,
 ) -> RunResult:
     """Put back what a run changed, as a run of its own; ``only`` leaves all others alone.
 
@@ -136,7 +146,7 @@ def rollback(
             file=site.path,
             key="devices",
         )
-    with _alone(site, "rollback", run_id, parallel, on_event) as run:
+    with _alone(site, "rollback", run_id, parallel, save_unsaved, on_event) as run:
         states = _read(run, changed)
         outcomes = _unreadable(states)
         orders: dict[str, DevicePlan] = {}
@@ -154,10 +164,10 @@ def rollback(
             if as_before and not (broke_off and done.kind == "switch"):
                 outcomes[name] = Outcome("unchanged", "as it was before the run")
                 continue
-            if broke_off and (later := _changed_later(site, run_id, name)):
+            if broke_off and (later := changed_later(site, run_id, name)):
                 refusals.append(f"{name}: run {later} has changed it since, take that back first")
             elif not (broke_off or as_before):
-                refusals += _changed_since(site, done, states, name)
+                refusals += changed_since(site, done, states, name)
             orders[name] = order_back(done, now, broke_off=broke_off)
         if refusals:
             raise InputError(
@@ -165,6 +175,10 @@ def rollback(
                 f"them: {'; '.join(refusals)}",
                 advice="Nothing was touched. `paisoar plan` shows the way from here to the intent.",
             )
+        if not save_unsaved:
+            # What broke off is not saved itself; others' changes show once it is gone.
+            whole = {name: order for name, order in orders.items() if order.half_of is None}
+            refuse_unsaved(site, whole, states)
         back = Plan(
             id=run.id,
             site=site.name,
@@ -206,80 +220,12 @@ def changed_by(result: RunResult, plan: Plan) -> tuple[str, ...]:
     return tuple(name for name in plan.changed if _may_have_changed(result, name))
 
 
-def _refuse_foreign(site: Site, plan: Plan) -> None:
-    if plan.site != site.name:
-        raise InputError(f"plan {plan.id} is of site {plan.site!r}, this is {site.name!r}")
-    if plan.site_sha256 != site.sha256:
-        raise InputError(
-            f"plan {plan.id} was made from another content of this file",
-            file=site.path,
-            advice="Make a new plan with `paisoar plan`.",
-        )
-
-
-def _standing(site: Site, plan: Plan, states: States) -> dict[str, Outcome]:
-    """Devices with nothing to do; InputError where one is neither as planned nor as intended."""
-    outcomes: dict[str, Outcome] = {}
-    stale: list[str] = []
-    foreign: list[str] = []
-    for name, now in states.states.items():
-        order = plan.devices[name]
-        intended = expected_qos(site, name)
-        if (order.target, order.intended) != (target_of(site, name), intended):
-            foreign.append(name)
-            continue
-        try:
-            fresh = change_device(site, order.target, now, states.outputs[name], intended)
-        except DeviceError as error:
-            outcomes[name] = Outcome("failed", f"nothing was sent: {error.message}")
-            continue
-        if fresh.change.empty:
-            outcomes[name] = Outcome("unchanged")
-        elif fresh.read_sha256 != order.read_sha256:
-            found = differences(order.before, now) or ["it shows another state"]
-            stale.append(f"{name}: {'; '.join(found[:_QUOTED])}")
-        elif not same_work(fresh.change, order.change):
-            foreign.append(name)
-    if stale:
-        raise InputError(
-            f"plan {plan.id} is out of date, devices have changed since: {' | '.join(stale)}",
-            advice="Nothing was touched. Make a new plan with `paisoar plan`.",
-        )
-    if foreign:
-        raise InputError(
-            f"plan {plan.id} holds other changes than these devices need: {', '.join(foreign)}",
-            advice="Nothing was touched. Make a new plan with `paisoar plan`.",
-        )
-    return outcomes
-
-
 def _may_have_changed(result: RunResult, name: str) -> bool:
     """Whether the run changed this device, or may have when it never came to its end."""
     outcome = result.devices.get(name)
     if outcome is None:
         return not result.ended_at
     return outcome.state in ("done", "failed")
-
-
-def _changed_later(site: Site, run_id: str, name: str) -> str:
-    """The later run that has changed this device and was not taken back; empty if none has."""
-    later, _order = applied_orders(site).get(name, ("", None))
-    ids = run_ids(site)
-    return later if later and ids.index(later) > ids.index(run_id) else ""
-
-
-def _changed_since(site: Site, done: DevicePlan, states: States, name: str) -> list[str]:
-    now = states.states[name]
-    found = mismatches(now, done.intended)
-    if not found:
-        try:
-            again = change_device(site, done.target, now, states.outputs[name], done.intended)
-        except DeviceError as error:
-            return [error.message]
-        found = [line for line in again.change.diff.splitlines() if line[:1] in "+-"]
-        if again.change.empty:
-            return []
-    return [f"{name}: {'; '.join(found[:_QUOTED]) or 'its configuration'}"]
 
 
 def _read(run: _Run, devices: tuple[str, ...]) -> States:
@@ -324,6 +270,7 @@ def _carry_out(run: _Run, plan: Plan, outcomes: Mapping[str, Outcome]) -> RunRes
             "rollback.yml" if run.kind == "rollback" else "provision.yml",
             check=run.kind == "check",
             broken_run=run.of if run.kind == "rollback" else "",
+            save_unsaved=run.save_unsaved,
             lock=run.lock,
             parallel=run.parallel,
             stop=stop,
@@ -392,7 +339,7 @@ def _left(site: Site, order: DevicePlan, states: States) -> str:
         return f"it cannot be said, since {error}"
     if not remains:
         return "nothing of the change is on it"
-    return f"a part of the change is on it; missing: {'; '.join(missing[:_QUOTED])}"
+    return f"a part of the change is on it; missing: {'; '.join(missing[:QUOTED])}"
 
 
 def _now() -> str:

@@ -18,6 +18,7 @@ from fabric.outcome import Outcome
 from fabric.plan import DevicePlan, mismatches, order_taken_back, remains_of
 from fabric.qos import DeviceQos, canonical_sha256
 from fabric.switchssh import EXEC_TIMEOUT_S, RefusedLineError, SwitchSession, switch_session
+from fabric.unsaved import others_unsaved, told_unsaved, unsaved_lines
 
 # A switch whose session broke may be back soon: its own roll-back is worth a wait.
 RECONNECT_ATTEMPTS = 3
@@ -32,13 +33,19 @@ class _Switch:
     net: SafetyNet
     # That of the run which broke off and is taken back, where this is one.
     net_of_broken: SafetyNet | None
+    save_unsaved: bool
 
     @property
     def name(self) -> str:
         return self.plan.device
 
     def read(self, session: SwitchSession) -> DeviceQos:
-        return self._parsed(self._outputs(session))
+        return self.look(session)[0]
+
+    def look(self, session: SwitchSession) -> tuple[DeviceQos, dict[str, str]]:
+        """The switch's state, and what it was read from."""
+        outputs = self._outputs(session)
+        return self._parsed(outputs), outputs
 
     def wrong(self, session: SwitchSession) -> list[str]:
         """Where the switch is not as it should be after its change."""
@@ -86,15 +93,19 @@ def apply_to_switch(
     *,
     broken_run: str = "",
     check: bool = False,
+    save_unsaved: bool = False,
 ) -> Outcome:
     """Bring one switch to what its plan intends, or leave it as it was.
 
     ``broken_run`` is the run whose change ``plan.half_of`` is half of. ``check``
-    changes nothing and says what would be done. Every error of the device ends
-    in an Outcome: none is raised.
+    changes nothing and says what would be done. A switch on which somebody else has
+    changed something without saving it is left alone, unless ``save_unsaved``: saving
+    ours would save that too. Every error of the device ends in an Outcome: none is
+    raised.
     """
     net_of_broken = module.safety_net(broken_run) if plan.half_of is not None else None
-    switch = _Switch(plan, access, module, module.safety_net(run_id), net_of_broken)
+    net = module.safety_net(run_id)
+    switch = _Switch(plan, access, module, net, net_of_broken, save_unsaved)
     try:
         with switch_session(switch.name, access, module.netmiko_type, fresh=True) as session:
             if net_of_broken is not None and not check:
@@ -105,14 +116,12 @@ def apply_to_switch(
             if check:
                 return Outcome("would-change")
             switch.execute(session, switch.net.prepare)
-            failure = _attempt(switch, session)
+            end = _attempt(switch, session)
     except UnreachableError as error:
         return Outcome("failed", f"nothing was sent: {error.message}", unreachable=True)
     except DeviceError as error:
         return Outcome("failed", f"nothing was sent: {error.message}")
-    if failure is None:
-        return Outcome("done")
-    return _undo(switch, failure)
+    return _undo(switch, end) if isinstance(end, DeviceError) else Outcome("done", end)
 
 
 def _standing(switch: _Switch, session: SwitchSession) -> Outcome | None:
@@ -124,36 +133,46 @@ def _standing(switch: _Switch, session: SwitchSession) -> Outcome | None:
             return None
         switch.execute_if_taken(session, switch.net_of_broken.release)
         return Outcome("unchanged", "as it was before the run")
-    now = switch.read(session)
+    now, outputs = switch.look(session)
     if canonical_sha256((now,)) == plan.read_sha256:
-        return Outcome("unchanged") if plan.change.empty else None
+        if plan.change.empty:
+            return Outcome("unchanged")
+        found = others_unsaved(plan, switch.module, now, outputs)
+        if found and not switch.save_unsaved:
+            return Outcome("failed", f"nothing was sent: {told_unsaved(found)}")
+        return None
     if not mismatches(now, plan.intended):
         return Outcome("unchanged")
     changed = "; ".join(differences(plan.before, now)[:5])
     return Outcome("failed", f"it has changed since it was planned: {changed}")
 
 
-def _attempt(switch: _Switch, session: SwitchSession) -> DeviceError | None:
-    """Send, read back, confirm and save. What went wrong, or None."""
+def _attempt(switch: _Switch, session: SwitchSession) -> DeviceError | str:
+    """Send, read back, confirm and save. What went wrong, or what is to be said of it."""
     plan, net = switch.plan, switch.net
+    half = plan.half_of is not None
     try:
+        # Half a change was not saved: what is not saved once it is gone is somebody else's.
+        unsaved = half and not switch.save_unsaved and switch.read(session).saved is False
         session.configure(
             plan.change.commands,
             switch.module.is_error,
             # Of half a change, half of the way back has nothing to remove.
-            insist=plan.half_of is None,
+            insist=not half,
             edit=net.edit,
         )
         wrong = switch.wrong(session)
         if wrong:
             return DeviceError(switch.name, "read back what was configured", "; ".join(wrong[:5]))
-        switch.execute(session, (*net.confirm, *net.save))
+        switch.execute(session, net.confirm)
+        left = unsaved_lines(switch.module, *switch.look(session)) if unsaved else []
+        switch.execute(session, () if unsaved else net.save)
     except DeviceError as error:
         return error
     with contextlib.suppress(UnreachableError):
         for used in (net, switch.net_of_broken):
             switch.execute_if_taken(session, used.release if used else ())
-    return None
+    return f"not saved: {told_unsaved(left)}" if left else ""
 
 
 def _undo(switch: _Switch, cause: DeviceError) -> Outcome:

@@ -24,7 +24,8 @@ def plan(
     """Read every device and show, per device, what would change; changes nothing.
 
     What somebody else has changed since a run of ours is shown first, as a diff
-    against what that run left.
+    against what that run left; then what somebody has changed on a switch and not
+    saved, since a switch saves all or nothing (see `paisoar provision --help`).
 
     The plan is saved under .paisoar/plans and applied by `paisoar provision`.
     Credentials of real devices come from the environment or the SSH agent:
@@ -36,10 +37,12 @@ def plan(
 
 def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
     """Make and save a plan; the answer shows it."""
+    from fabric.devices.registry import module_of
     from fabric.drift import applied_orders, drifts
     from fabric.plan import make_plan
     from fabric.planfile import save_plan
     from fabric.playread import read_states_by_playbook
+    from fabric.unsaved import unsaved_lines
 
     site = load_site(file)
     devices = site.select(names)
@@ -47,6 +50,11 @@ def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
         states = read_states_by_playbook(site, devices, on_event)
     made = make_plan(site, states)
     drifted = drifts(site, states, applied_orders(site))
+    unsaved = {
+        name: lines
+        for name, state in states.states.items()
+        if (lines := unsaved_lines(module_of(site, name), state, states.outputs[name]))
+    }
     path = save_plan(site, made)
     document = {
         "plan": made.id,
@@ -63,6 +71,7 @@ def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
             for name, part in made.devices.items()
         },
         "drift": [dataclasses.asdict(drift) for drift in drifted],
+        "unsaved": unsaved,
         "unreadable": dict(made.unreadable),
     }
 
@@ -77,7 +86,11 @@ def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
         for drift in drifted:
             what = f"{drift.device}, changed by somebody since run {drift.run_id}"
             show_diffs(out, {what: drift.diff})
-        if drifted and made.changed:
+        show_diffs(
+            out,
+            {f"{name}, changed and not saved": "\n".join(lines) for name, lines in unsaved.items()},
+        )
+        if (drifted or unsaved) and made.changed:
             out.print("")
         show_diffs(out, {name: made.diff(name) for name in made.changed})
         if shut:

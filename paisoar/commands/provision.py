@@ -33,6 +33,14 @@ if TYPE_CHECKING:
 DiffOption = Annotated[
     bool, typer.Option("--diff", help="Show first, line by line, what changes on each device.")
 ]
+UnsavedOption = Annotated[
+    bool,
+    typer.Option(
+        "--save-unsaved",
+        help="Change switches also where somebody has changed something without saving it; "
+        "it is saved then with ours.",
+    ),
+]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before changing devices.")]
 
 
@@ -46,6 +54,7 @@ def provision(
         bool, typer.Option("--check", help="Change nothing; read, and say what would be changed.")
     ] = False,
     diff: DiffOption = False,
+    save_unsaved: UnsavedOption = False,
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -54,13 +63,27 @@ def provision(
     Refuses a plan whose devices have changed since. A device that fails is
     rolled back and named; `paisoar rollback RUN` takes the whole run back.
 
+    A switch saves all that it runs, or nothing. Where somebody has changed
+    something on one and not saved it, nothing is touched: `paisoar plan` shows it.
+    Save it there or take it back, leave the switch out with --device, or say
+    --save-unsaved.
+
     Asks first on a terminal. Without one, or with --json, the plan that you saved
     and read is the confirmation: name it, so that no newer one is applied.
     """
     ask = not (yes or as_json or check)
     run(
         as_json,
-        lambda ui: apply(ui, file, plan_id, device, ask=ask, check=check, diff=diff),
+        lambda ui: apply(
+            ui,
+            file,
+            plan_id,
+            device,
+            ask=ask,
+            check=check,
+            diff=diff,
+            save_unsaved=save_unsaved,
+        ),
     )
 
 
@@ -69,15 +92,24 @@ def rollback(
     file: FileOption = DEFAULT_FILE,
     device: DeviceOption = None,
     diff: DiffOption = False,
+    save_unsaved: UnsavedOption = False,
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Put back what a provisioning run changed, on the devices that it changed.
 
+    Refuses where somebody has changed the same since, or has changed something
+    else on a switch without saving it.
+
     Asks first on a terminal; without one, or with --json, it does not.
     """
     ask = not (yes or as_json)
-    run(as_json, lambda ui: _rollback(ui, file, run_id, device, ask=ask, diff=diff))
+    run(
+        as_json,
+        lambda ui: _rollback(
+            ui, file, run_id, device, ask=ask, diff=diff, save_unsaved=save_unsaved
+        ),
+    )
 
 
 def apply(
@@ -89,6 +121,7 @@ def apply(
     ask: bool = False,
     check: bool = False,
     diff: bool = False,
+    save_unsaved: bool = False,
 ) -> Answer:
     """Apply a saved plan; the answer says how it ended on every device."""
     from fabric.planfile import load_plan
@@ -104,12 +137,19 @@ def apply(
     if ask:
         _confirm(ui, f"Plan {plan.id} of {plan.created_at} changes", changed, "Apply it?")
     with ui.events(f"applying plan {plan.id}", len(only or plan.devices)) as on_event:
-        result = carry_out(site, plan, on_event, only=only, check=check)
+        result = carry_out(site, plan, on_event, only=only, check=check, save_unsaved=save_unsaved)
     return _answer(result, file)
 
 
 def _rollback(
-    ui: Ui, file: Path, run_id: str, names: list[str] | None, *, ask: bool, diff: bool
+    ui: Ui,
+    file: Path,
+    run_id: str,
+    names: list[str] | None,
+    *,
+    ask: bool,
+    diff: bool,
+    save_unsaved: bool,
 ) -> Answer:
     from fabric.plan import undo
     from fabric.provision import changed_by, load_run
@@ -125,7 +165,7 @@ def _rollback(
     if ask:
         _confirm(ui, f"Run {run_id} of {result.started_at} changed", changed, "Take it back?")
     with ui.events(f"taking back run {run_id}", len(changed)) as on_event:
-        back = take_back(site, run_id, on_event, only=only)
+        back = take_back(site, run_id, on_event, only=only, save_unsaved=save_unsaved)
     return _answer(back, file)
 
 

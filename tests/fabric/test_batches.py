@@ -24,6 +24,7 @@ def run(tmp_path, monkeypatch, events):
         "provision.yml",
         check=False,
         broken_run="",
+        save_unsaved=False,
         lock=tmp_path / "lock",
         parallel=4,
         stop=SimpleNamespace(stopping=False),

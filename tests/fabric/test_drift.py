@@ -40,7 +40,7 @@ def test_an_edit_of_our_lines_is_a_diff_and_one_of_others_is_none(net):
     assert ["+", "priority-flow-control", "mode", "off"] in lines
 
     # Going forward again is a run of one device; the others are still the first run's.
-    again = provision(net.site, make_plan(net.site, net.read()))
+    again = provision(net.site, make_plan(net.site, net.read()), save_unsaved=True)
     assert {name for name, out in again.devices.items() if out.state == "done"} == {"leaf1"}
     assert _drifts(net) == ()
     assert {name: run_id for name, (run_id, _) in applied_orders(net.site).items()} == {

@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
 from fabric.devices.registry import preload
@@ -34,6 +35,12 @@ options:
     description: The run that broke off, where the plan takes one back; its checkpoint goes then.
     type: str
     default: ''
+  save_unsaved:
+    description:
+      - Change a switch also where somebody has changed it without saving, and save that too.
+      - Otherwise such a switch is left alone and fails.
+    type: bool
+    default: false
   stop:
     description: A file; where it exists, the switch is left untouched.
     type: path
@@ -64,7 +71,7 @@ class ActionModule(ActionBase):  # type: ignore[misc] # ansible has no types
     TRANSFERS_FILES = False
     _supports_check_mode = True
     _supports_diff = True
-    _VALID_ARGS = frozenset({"plan", "run", "broken_run", "stop"})
+    _VALID_ARGS = frozenset({"plan", "run", "broken_run", "save_unsaved", "stop"})
 
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
@@ -83,6 +90,7 @@ class ActionModule(ActionBase):  # type: ignore[misc] # ansible has no types
                 str(args.get("stop", "")),
                 broken_run=str(args.get("broken_run", "")),
                 check=self._task.check_mode,
+                save_unsaved=boolean(args.get("save_unsaved", False)),
             )
         except PaisoarError as error:
             return result | {"failed": True, "msg": str(error)}
