@@ -49,6 +49,13 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "DCQCN parameters": ("nic.dcqcn",),
 }
 
+# Those that are only a part of each queue, and which.
+PARTS: Mapping[str, str] = {
+    Fact.ECN: "ecn",
+    Fact.SCHEDULING: "scheduler",
+    Fact.RATE: "max_rate_bps",
+}
+
 
 def lacking(port: str, fact: Fact, why: str, of: str = "") -> str:
     """The entry that a fact of this port is not known; ``of`` is its queue or priority."""

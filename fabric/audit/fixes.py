@@ -15,16 +15,16 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from fabric.audit.rule import FIX, Rule
 from fabric.devices.base import Change, Outputs, ReadError
 from fabric.devices.registry import module_of, target_of
 from fabric.errors import PaisoarError
-from fabric.qos import DeviceQos, PortQos
+from fabric.qos import DeviceQos, PortQos, Queue
 from fabric.site import Site
-from fabric.unread import FIELDS, unseen
+from fabric.unread import FIELDS, PARTS, unseen
 
 # Working a change out takes a tenth of a second; a fabric with more findings than
 # this is mended by a plan.
@@ -90,7 +90,7 @@ class Fixes:
     def _worked_out(
         self, device: str, ports: tuple[str, ...], fields: frozenset[str]
     ) -> tuple[str, ...]:
-        if fields <= self._hidden(device, ports):
+        if fields <= self._hidden(device, ports)[0]:
             return ()
         before = self._mended(device, ports, but=fields)
         after = self._mended(device, ports)
@@ -106,30 +106,33 @@ class Fixes:
         """The change to all that is found of these ports put right, but these fields."""
         now = self._now(device)
         wanted = {port.name: port for port in self._intended[device].ports}
-        left = but | self._hidden(device, ports)
+        hidden, parts = self._hidden(device, ports)
         mended = []
         for port in now.ports:
             found = self._fields.get((device, port.name), frozenset()) if port.name in ports else ()
-            mended.append(mend(port, wanted[port.name], sorted(set(found) - left)))
+            fields = sorted(set(found) - but - hidden)
+            mended.append(mend(port, wanted[port.name], fields, parts))
         return self._change(device, dataclasses.replace(now, ports=tuple(mended)))
 
-    def _hidden(self, device: str, ports: Sequence[str]) -> frozenset[str]:
-        """Fields of these ports that a line cannot set without replacing what was not read."""
+    def _hidden(self, device: str, ports: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
+        """Fields that no line can set without replacing what was not read of these ports.
+
+        And parts of queues that are left as they are, where lines set them one by one.
+        """
         unread = self._states[device].unread
-        hidden = {
-            field
-            for fact, fields in FIELDS.items()
-            if any(unseen(unread, port, fact) for port in ports)
-            for field in fields
-        }
+        facts = {fact for fact in FIELDS if any(unseen(unread, port, fact) for port in ports)}
+        parts = frozenset(PARTS[fact] for fact in facts if fact in PARTS)
+        hidden = {field for fact in facts if fact not in PARTS for field in FIELDS[fact]}
+        unknown = {field for fact in facts for field in FIELDS[fact]}
         for together in getattr(module_of(self._site, device), "held_together", ()):
-            if not hidden.isdisjoint(together):
+            if not unknown.isdisjoint(together):
                 hidden |= together
-        return frozenset(hidden)
+        return frozenset(hidden), parts
 
     def _unknown(self, device: str, ports: Sequence[str], fields: Sequence[str]) -> str:
         """The first entry of what was not read, where it hides one of these fields."""
-        if self._hidden(device, ports).isdisjoint(fields):
+        hidden, parts = self._hidden(device, ports)
+        if hidden.isdisjoint(fields) and not (parts and "queues" in fields):
             return ""
         unread = self._states[device].unread
         facts = sorted(FIELDS, key=lambda fact: set(FIELDS[fact]).isdisjoint(fields))
@@ -151,15 +154,30 @@ class Fixes:
             return None
 
 
-def mend(port: PortQos, intended: PortQos, fields: Sequence[str]) -> PortQos:
-    """The port with these fields as intended; ``nic.`` stands before those of its NIC."""
+def mend(
+    port: PortQos, intended: PortQos, fields: Sequence[str], kept: Collection[str] = ()
+) -> PortQos:
+    """The port with these fields as intended; ``nic.`` stands before those of its NIC.
+
+    Of queues, the parts that are to be kept stay what they are.
+    """
     own = {name: getattr(intended, name) for name in fields if not name.startswith("nic.")}
+    if "queues" in own and kept:
+        own["queues"] = tuple(_keeping(queue, port, kept) for queue in own["queues"])
     nic = port.nic
     if nic is not None and intended.nic is not None:
         names = [name.removeprefix("nic.") for name in fields if name.startswith("nic.")]
         changed: dict[str, Any] = {name: getattr(intended.nic, name) for name in names}
         nic = dataclasses.replace(nic, **changed)
     return dataclasses.replace(port, **own, nic=nic)
+
+
+def _keeping(queue: Queue, port: PortQos, kept: Collection[str]) -> Queue:
+    held = port.queue(queue.traffic_class)
+    if held is None:
+        return queue
+    parts: dict[str, Any] = {name: getattr(held, name) for name in kept}
+    return dataclasses.replace(queue, **parts)
 
 
 def fix_lines(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-from fabric.devices.base import Outputs, ReadError, Target, require_shown
+from fabric.devices import hashes
+from fabric.devices.base import Outputs, ReadError, Target
 from fabric.devices.cloudengine.lines import (
     DEFAULT_FRAME_BYTES,
     DOMAIN,
@@ -17,7 +18,7 @@ from fabric.devices.cloudengine.lines import (
     is_physical,
     of_list,
 )
-from fabric.devices.hashes import parse_hashes, sha256
+from fabric.devices.portlines import PortLines, first, ports_of, shown
 from fabric.devices.sections import Section, find
 from fabric.qos import (
     DSCP_COUNT,
@@ -30,6 +31,7 @@ from fabric.qos import (
     Scheduler,
     Trust,
 )
+from fabric.unread import Fact
 
 RUNNING = "display current-configuration"
 STARTUP = "display saved-configuration"
@@ -49,8 +51,8 @@ _NEIGHBOR = re.compile(r"\s*(\S+)\s+(\d+)\s+(\S+)\s+(\S+)\s*")
 
 
 def running_sections(target: Target, outputs: Outputs) -> list[Section]:
-    """The running configuration; ReadError without one, for nothing is known then."""
-    return require_shown(parse_hashes(outputs.get(RUNNING, "")), target.device, RUNNING)
+    """The running configuration; ReadError without a whole one."""
+    return hashes.running_sections(target, outputs, RUNNING)
 
 
 def read(target: Target, outputs: Outputs) -> DeviceQos:
@@ -66,40 +68,22 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
         "receive buffers: they are the switch's own, and not read",
         "PFC watchdog: deadlock detection is not read",
     ]
-    ports = []
-    for section in sections:
-        name = section.text.removeprefix("interface ")
-        if section.text.startswith("interface ") and is_physical(name):
-            ports.append(_Port(name, section, sections, unread).qos())
+    found = ports_of(sections, str, is_physical)
+    ports = [_Port(name, section, sections, unread).qos() for name, section in found]
     if not ports:
         raise ReadError(f"{target.device}: '{RUNNING}' shows no port of CloudEngine")
-    version = outputs.get(VERSION, "")
     return DeviceQos(
         device=target.device,
         kind="switch",
         os="cloudengine",
         ports=tuple(ports),
-        model=_fact(version, r"^HUAWEI (\S+) uptime", "model", unread),
-        firmware=_fact(version, r"Version (\S+ \([^)]*\))", "firmware", unread),
-        config_sha256=sha256(outputs[RUNNING]),
-        saved=_saved(outputs, unread),
+        model=shown(outputs, VERSION, r"^HUAWEI (\S+) uptime", "model", unread, fold=True),
+        firmware=shown(outputs, VERSION, r"Version (\S+ \([^)]*\))", "firmware", unread, fold=True),
+        config_sha256=hashes.sha256(outputs[RUNNING]),
+        saved=hashes.is_saved(outputs, RUNNING, STARTUP, unread),
         neighbors=_neighbors(outputs, unread),
         unread=tuple(dict.fromkeys(unread)),
     )
-
-
-def _fact(text: str, pattern: str, fact: str, unread: list[str]) -> str:
-    match = re.search(pattern, text, re.MULTILINE | re.IGNORECASE)
-    if match is None:
-        unread.append(f"{fact}: '{VERSION}' does not show it")
-    return match[1] if match else ""
-
-
-def _saved(outputs: Outputs, unread: list[str]) -> bool | None:
-    if STARTUP not in outputs:
-        unread.append(f"startup configuration: '{STARTUP}' was not answered")
-        return None
-    return sha256(outputs[STARTUP]) == sha256(outputs[RUNNING])
 
 
 def _neighbors(outputs: Outputs, unread: list[str]) -> tuple[Neighbor, ...] | None:
@@ -110,88 +94,73 @@ def _neighbors(outputs: Outputs, unread: list[str]) -> tuple[Neighbor, ...] | No
     return tuple(Neighbor(m[1], m[4], m[3]) for m in matches if m and m[4] != "-")
 
 
-class _Port:
+class _Port(PortLines):
     """One port's lines, and the objects that they name."""
-
-    def __init__(
-        self, name: str, section: Section, sections: Sequence[Section], unread: list[str]
-    ) -> None:
-        self._name = name
-        self._lines = [child.text for child in section.children]
-        self._sections = sections
-        self._unread = unread
 
     def qos(self) -> PortQos:
         """What these lines make of the port."""
-        frame = int(_first(self._lines, r"jumboframe enable (\d+)(?: .*)?") or DEFAULT_FRAME_BYTES)
-        mtu = frame - HEADER_BYTES
-        trust: Trust = "dscp" if "trust dscp" in self._lines else "pcp"
+        frame = self.number("jumboframe enable")
+        mtu = (DEFAULT_FRAME_BYTES if frame is None else frame) - HEADER_BYTES
+        trust: Trust = "dscp" if "trust dscp" in self.lines else "pcp"
         return PortQos(
-            name=self._name,
+            name=self.name,
             mtu_bytes=mtu,
             trust=trust,
             dscp_to_priority=self._dscps(),
             priority_to_class=tuple(range(PRIORITY_COUNT)),
             class_mtu_bytes=(mtu,) * PRIORITY_COUNT,
             pfc_priorities=self._pfc(),
-            link_pause=any(line.split()[0] == "flow-control" for line in self._lines),
+            link_pause=any(line.split()[0] == "flow-control" for line in self.lines),
             queues=self._queues(),
             ingress_buffers=(),
         )
 
-    def _children(self, text: str) -> list[str]:
-        found = find(self._sections, text)
-        if found is None:
-            self._unread.append(f"{text} of {self._name}: it is not shown")
-            return []
-        return [child.text for child in found.children]
-
     def _dscps(self) -> tuple[int, ...]:
         """The domain's map; what it does not name keeps its default."""
         table = [default_priority(dscp) for dscp in range(DSCP_COUNT)]
-        domain = _first(self._lines, r"trust upstream (\S+)") or "default"
-        shown = domain != "default" or find(self._sections, DOMAIN + domain)
-        for line in self._children(DOMAIN + domain) if shown else []:
+        domain = self.first(r"trust upstream (\S+)") or "default"
+        held = domain != "default" or find(self.sections, DOMAIN + domain)
+        for line in self.object_lines(DOMAIN + domain, Fact.DSCPS) if held else []:
             if (found := inbound(line)) is not None:
                 table[found[0]] = found[1]
+            elif line.startswith("ip-dscp-inbound "):
+                self.lack(Fact.DSCPS, f"{DOMAIN}{domain}: {line}")
         return tuple(table)
 
     def _pfc(self) -> tuple[int, ...]:
-        enabled = next((m for x in self._lines if (m := _PFC_ENABLED.fullmatch(x))), None)
+        enabled = next((m for x in self.lines if (m := _PFC_ENABLED.fullmatch(x))), None)
         if enabled is None:
             return ()
         if enabled[2] != "manual":
-            self._unread.append(f"PFC of {self._name}: it is negotiated by DCBX")
-        lines = self._children(PFC + enabled[1] if enabled[1] else _DEFAULT_PROFILE)
-        found = {int(p) for x in lines for p in _first([x], r"priority ([\d ]+)").split()}
+            self.lack(Fact.PFC, "it is negotiated by DCBX", "all priorities")
+        profile = PFC + enabled[1] if enabled[1] else _DEFAULT_PROFILE
+        lines = self.object_lines(profile, Fact.PFC, "all priorities")
+        found = {int(p) for x in lines for p in first([x], r"priority ([\d ]+)").split()}
         return tuple(sorted(found))
 
     def _queues(self) -> tuple[Queue, ...]:
         """Queues are strict until ``qos drr``, ``wrr`` or ``wfq`` says otherwise."""
-        shared = set(_listed(self._lines, r"qos (?:drr|wrr|wfq) ([\d to]+)"))
-        shared -= set(_listed(self._lines, r"qos pq ([\d to]+)"))
+        shared = set(_listed(self.lines, r"qos (?:drr|wrr|wfq) ([\d to]+)"))
+        shared -= set(_listed(self.lines, r"qos pq ([\d to]+)"))
         queues = []
         for number in range(PRIORITY_COUNT):
-            weight = _first(self._lines, rf"qos queue {number} (?:drr|wrr|wfq) weight (\d+)")
+            weight = self.first(rf"qos queue {number} (?:drr|wrr|wfq) weight (\d+)")
             scheduler = Scheduler("ets", int(weight or 0)) if number in shared else None
             ecn = self._ecn(number)
             queues.append(Queue(number, scheduler or Scheduler("strict"), ecn))
         return tuple(queues)
 
     def _ecn(self, number: int) -> Ecn | None:
-        name = _first(self._lines, rf"qos queue {number} wred (\S+)")
-        if not name or f"qos queue {number} ecn" not in self._lines:
+        where = f"queue {number}"
+        name = self.first(rf"qos {where} wred (\S+)")
+        if not name or f"qos {where} ecn" not in self.lines:
             return None
-        lines = self._children(DROP + name)
+        lines = self.object_lines(DROP + name, Fact.ECN, where)
         green = next((m for line in lines if (m := _GREEN.fullmatch(line))), None)
         if green is None:
-            self._unread.append(f"ECN of {self._name} queue {number}: thresholds are not in bytes")
+            self.lack(Fact.ECN, "thresholds are not in bytes", where)
             return None
         return Ecn(int(green[1]), int(green[2]), int(green[3]))
-
-
-def _first(lines: Iterable[str], pattern: str) -> str:
-    return next((m[1] for line in lines if (m := re.fullmatch(pattern, line)) and m[1]), "")
 
 
 def _listed(lines: Iterable[str], pattern: str) -> Iterator[int]:

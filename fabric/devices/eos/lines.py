@@ -8,10 +8,11 @@ Arista EOS User Manual, "Quality of Service" and "DCBX and Flow Control".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from fabric.devices.sections import Section
 from fabric.qos import Ecn
+from fabric.unread import Fact
 
 PREFIX = "PAISOAR-"
 INDENT = "   "
@@ -104,6 +105,19 @@ def queue_maps(line: str) -> dict[int, tuple[str, int]]:
     return dict.fromkeys(numbers(match["tcs"]), (match["kind"], int(match["queue"])))
 
 
+def unread_maps(lines: Iterable[str]) -> Iterator[str]:
+    """Entries for maps of the whole switch whose lines cannot be read."""
+    for line in lines:
+        if line.startswith("qos map dscp ") and " to traffic-class" in line and not dscp_maps(line):
+            yield f"{Fact.DSCPS}: {line}"
+        if (
+            line.startswith("qos map traffic-class ")
+            and "tx-queue" in line
+            and not queue_maps(line)
+        ):
+            yield f"{Fact.CLASSES}: {line}"
+
+
 def queue_number(line: str) -> int | None:
     """Number of the transmit queue that this line configures; None for another line."""
     match = _TX_QUEUE.fullmatch(line)
@@ -137,6 +151,11 @@ def timer_of(line: str) -> tuple[int, int] | None:
     """Detection and restore time in milliseconds of a port's watchdog timer."""
     match = _TIMER.fullmatch(line)
     return (seconds_ms(match["timeout"]), seconds_ms(match["recovery"])) if match else None
+
+
+def unknown_timer(line: str) -> bool:
+    """Whether this is a port's watchdog timer whose times cannot be read."""
+    return line.startswith(f"{WATCHDOG} port timer ") and timer_of(line) is None
 
 
 def timer_line(detect_ms: int, restore_ms: int) -> str:

@@ -29,6 +29,8 @@ class EosModule:
 
     os = "eos"
     netmiko_type = "arista_eos"
+    # Fields that one object holds, whose lines go together: the port's qos profile.
+    held_together = (frozenset({"trust", "pfc_priorities", "queues", "watchdog"}),)
 
     def port_name(self, text: str) -> str:
         """The name of a front port in full."""

@@ -22,11 +22,14 @@ from fabric.devices.eos.lines import (
     queue_number,
     seconds_ms,
     timer_of,
+    unknown_timer,
+    unread_maps,
 )
 from fabric.devices.eos.normalise import ALPHA
 from fabric.devices.eos.render import ACTIONS
 from fabric.devices.eos.shown import parse_json, parse_links, parse_neighbors, parse_pfc
-from fabric.devices.sections import Section, find, parse, sha256
+from fabric.devices.portlines import is_saved, ports_of
+from fabric.devices.sections import Section, find, number, parse, sha256
 from fabric.qos import (
     DSCP_COUNT,
     PRIORITY_COUNT,
@@ -40,6 +43,7 @@ from fabric.qos import (
     Trust,
     Watchdog,
 )
+from fabric.unread import Fact, lacking
 
 RUNNING = "show running-config"
 STARTUP = "show startup-config"
@@ -53,6 +57,9 @@ FEC = "show interfaces error-correction | json"
 ALL_OFF = "priority-flow-control all off"
 
 COMMANDS = (RUNNING, STARTUP, PFC, VERSION, LLDP, INTERFACES, FEC)
+
+# What a port may get from its service-profile.
+_OF_A_PROFILE = (Fact.TRUST, Fact.PFC, Fact.ECN, Fact.SCHEDULING, Fact.RATE, Fact.WATCHDOG)
 
 
 def running_sections(target: Target, outputs: Outputs) -> list[Section]:
@@ -82,12 +89,7 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
     live = understood(outputs, PFC, "live PFC state", partial(parse_pfc, PFC), unread)
     version = _version(outputs, unread)
     switch = _Switch(sections, live, unread)
-    ports = tuple(
-        switch.port(section)
-        for section in sections
-        if section.text.startswith("interface ")
-        and is_physical(section.text.removeprefix("interface "))
-    )
+    ports = tuple(switch.port(section) for _, section in ports_of(sections, str, is_physical))
     return DeviceQos(
         device=target.device,
         kind="switch",
@@ -132,13 +134,10 @@ def _version(outputs: Outputs, unread: list[str]) -> dict[str, str]:
 
 
 def _saved(outputs: Outputs, unread: list[str]) -> bool | None:
-    if STARTUP not in outputs:
-        unread.append(f"startup configuration: '{STARTUP}' was not answered")
-        return None
-    if not _whole(outputs[STARTUP]):
+    if not _whole(outputs.get(STARTUP, "")):
         unread.append(f"startup configuration: '{STARTUP}' does not end with 'end'")
         return None
-    return sha256(outputs[STARTUP]) == sha256(outputs[RUNNING])
+    return is_saved(outputs, RUNNING, STARTUP, sha256, unread)
 
 
 class _Switch:
@@ -154,6 +153,7 @@ class _Switch:
         self._live = live
         self._unread = unread
         texts = [section.text for section in sections]
+        unread += unread_maps(texts)
         dscps = {d: tc for text in texts for d, tc in dscp_maps(text).items()}
         self._dscp_to_class = tuple(
             int(dscps[dscp][0]) if dscp in dscps else default_traffic_class(dscp)
@@ -176,11 +176,13 @@ class _Switch:
         headroom = _value(lines, r"ingress headroom (?:bytes )?(\d+)")
         if headroom is None:
             self._unread.append(f"headroom: {profile.text} does not say it in bytes")
-        threshold = _text(lines, r"ingress threshold (\S+)")
+        threshold = _text(lines, r"ingress threshold (\d+(?:/[1-9]\d*)?)")
         if threshold is None:
             self._unread.append(f"XOFF: {profile.text} does not say it")
-        resume = _value(lines, r"ingress resume (?:bytes )?(\d+)") or 0
-        return headroom, resume, ALPHA if threshold is None else _fraction(threshold)
+        resume = _value(lines, r"ingress resume (?:bytes )?(\d+)")
+        if resume is None and (line := _text(lines, r"(ingress resume .*)")):
+            self._unread.append(f"XON: {profile.text} does not say it in bytes: {line}")
+        return headroom, resume or 0, ALPHA if threshold is None else _fraction(threshold)
 
     def port(self, section: Section) -> PortQos:
         """What this ``interface`` section makes of its port."""
@@ -189,10 +191,15 @@ class _Switch:
         profile = self._profile(name, lines)
         # What a port says itself goes before what its profile says.
         both = [*(child.text for child in profile), *lines]
-        mtu = _value(lines, r"mtu (\d+)") or DEFAULT_MTU
+        held = number(lines, "mtu", f"'{RUNNING}': {name}")
+        mtu = DEFAULT_MTU if held is None else held
         if any(line.startswith("service-policy type qos input ") for line in both):
-            self._unread.append(f"classification of {name}: it has a service-policy of type qos")
-        self._unread += [f"rate limit of {name}: {x}" for x in both if x.startswith("shape rate ")]
+            why = "it has a service-policy of type qos"
+            self._unread.append(lacking(name, Fact.DSCPS, why))
+        self._unread += [
+            lacking(name, Fact.RATE, x, "the port") for x in both if x.startswith("shape rate ")
+        ]
+        self._unread += [lacking(name, Fact.WATCHDOG, x) for x in both if unknown_timer(x)]
         pfc = self._pfc(name, both)
         return PortQos(
             name=name,
@@ -215,7 +222,8 @@ class _Switch:
             return []
         found = find(self._sections, PROFILE + name)
         if found is None:
-            self._unread.append(f"service-profile {name} of {port}: there is no such qos profile")
+            why = f"there is no qos profile {name}"
+            self._unread += [lacking(port, fact, why, "its profile") for fact in _OF_A_PROFILE]
         return found.children if found else []
 
     def _pfc(self, name: str, lines: Sequence[str]) -> tuple[int, ...]:
@@ -234,39 +242,39 @@ class _Switch:
         return tuple(IngressBuffer(p, size, self._resume, 0, self._alpha) for p in priorities)
 
     def _queues(self, port: str, sections: Iterable[Section]) -> tuple[Queue, ...]:
-        lines: dict[int, list[str]] = {number: [] for number in range(PRIORITY_COUNT)}
+        lines: dict[int, list[str]] = {tc: [] for tc in range(PRIORITY_COUNT)}
         for section in sections:
-            number = queue_number(section.text)
-            if number is not None:
-                lines[number] += [child.text for child in section.children]
+            queue = queue_number(section.text)
+            if queue is not None:
+                lines[queue] += section.lines()
         shared = [
             n for n in lines if _last(lines[n], ("priority strict", "no priority")) == "no priority"
         ]
         return tuple(
             Queue(
-                number,
-                _scheduler(lines[number], shared=number <= max(shared, default=-1)),
-                self._ecn(port, number, lines[number]),
-                self._max_rate(f"queue {number} of {port}", lines[number]),
+                tc,
+                _scheduler(port, lines[tc], shared=tc <= max(shared, default=-1)),
+                self._ecn(port, tc, lines[tc]),
+                self._max_rate(port, tc, lines[tc]),
             )
-            for number in lines
+            for tc in lines
         )
 
-    def _max_rate(self, where: str, lines: Iterable[str]) -> int:
+    def _max_rate(self, port: str, queue: int, lines: Iterable[str]) -> int:
         """What a shaper lets through in bits a second; 0 for none, and where it says no rate."""
         shaper = next((x for x in reversed([*lines]) if x.startswith("shape rate ")), "")
         match = re.fullmatch(r"shape rate (\d+)(?: kbps)?", shaper)
         if shaper and match is None:
-            self._unread.append(f"rate limit of {where}: {shaper}")
+            self._unread.append(lacking(port, Fact.RATE, shaper, f"queue {queue}"))
         return int(match[1]) * 1000 if match else 0
 
-    def _ecn(self, port: str, number: int, lines: Iterable[str]) -> Ecn | None:
+    def _ecn(self, port: str, queue: int, lines: Iterable[str]) -> Ecn | None:
         found = None
         for line in lines:
-            if line.startswith("random-detect ecn minimum"):
+            if line.startswith("random-detect ecn ") and line != "random-detect ecn count":
                 found = ecn_of(line)
                 if found is None:
-                    self._unread.append(f"{port}: ECN of queue {number}: {line}")
+                    self._unread.append(lacking(port, Fact.ECN, line, f"queue {queue}"))
         return found
 
 
@@ -325,7 +333,7 @@ def _pfc_configured(lines: Iterable[str]) -> tuple[int, ...] | None:
     return tuple(sorted(no_drop)) if on else None
 
 
-def _scheduler(lines: Sequence[str], *, shared: bool) -> Scheduler:
+def _scheduler(port: str, lines: Sequence[str], *, shared: bool) -> Scheduler:
     """A queue is strict unless it, or a higher one, says ``no priority``.
 
     Source: EOS User Manual, "Quality of Service", ``priority``: a round-robin queue
@@ -333,7 +341,7 @@ def _scheduler(lines: Sequence[str], *, shared: bool) -> Scheduler:
     """
     if not shared:
         return Scheduler("strict")
-    return Scheduler("ets", _value(lines, r"bandwidth percent (\d+)") or 0)
+    return Scheduler("ets", number(lines, "bandwidth percent", f"'{RUNNING}': {port}") or 0)
 
 
 def _last(lines: Iterable[str], wanted: tuple[str, ...]) -> str:

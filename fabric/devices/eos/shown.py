@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from typing import Any, Literal
 
 from fabric.devices.base import ReadError
@@ -22,6 +23,7 @@ _PFC_ROW = re.compile(
     r"(?P<active>Yes|No)\b.*",
     re.IGNORECASE,
 )
+_STATUS = re.compile(r"[EDAW]+|-")
 _FEC: dict[str, Literal["none", "fc", "rs"]] = {
     "disabled": "none",
     "fireCode": "fc",
@@ -113,19 +115,40 @@ def parse_links(interfaces: object, error_correction: object) -> tuple[PortFacts
 def parse_pfc(command: str, text: str) -> dict[str, tuple[int, ...]]:
     """Port -> priorities that it pauses now; none where PFC is not active.
 
+    Releases print two tables: ``Port Enabled Priorities Active Note``, and ``Port Status
+    Priorities Action Timeout ...``, whose status is letters (E enabled, D disabled, A
+    active, W watchdog). Unverified: how the cells of the second are laid out; they are
+    read word by word.
     Raises ReadError where the table's head is missing.
     """
-    head = re.search(r"^\s*Port\s+Enabled\s+Priorities.*$", text, re.MULTILINE)
+    head = re.search(r"^\s*Port\s+(Enabled|Status)\s+Priorities.*$", text, re.MULTILINE)
     if head is None:
         raise ReadError(f"{command}: no table in {_first_line(text)!r}")
-    states = {}
-    for line in text[head.end() :].splitlines():
-        row = _PFC_ROW.fullmatch(line.strip())
-        if row is not None:
-            works = row["enabled"].lower() == row["active"].lower() == "yes"
-            digits = re.findall(r"\d", row["priorities"]) if works else []
-            states[interface_name(row["port"])] = tuple(sorted(map(int, digits)))
-    return states
+    of_row = _enabled_row if head[1] == "Enabled" else _status_row
+    rows = (of_row(line.strip()) for line in text[head.end() :].splitlines())
+    return dict(row for row in rows if row is not None)
+
+
+def _enabled_row(line: str) -> tuple[str, tuple[int, ...]] | None:
+    row = _PFC_ROW.fullmatch(line)
+    if row is None:
+        return None
+    works = row["enabled"].lower() == row["active"].lower() == "yes"
+    return interface_name(row["port"]), _digits(row["priorities"]) if works else ()
+
+
+def _status_row(line: str) -> tuple[str, tuple[int, ...]] | None:
+    port, *words = line.split() or [""]
+    letters = list(takewhile(_STATUS.fullmatch, words))
+    if not re.fullmatch(r"E\w*\d\S*", port) or not letters or letters[0] == "-":
+        return None
+    priorities = takewhile(lambda word: re.fullmatch(r"[0-7,]+", word), words[len(letters) :])
+    works = {"E", "A"} <= set("".join(letters))
+    return interface_name(port), _digits(" ".join(priorities)) if works else ()
+
+
+def _digits(text: str) -> tuple[int, ...]:
+    return tuple(sorted(set(map(int, re.findall(r"\d", text)))))
 
 
 def _first_line(text: str) -> str:

@@ -31,6 +31,12 @@ class JunosModule:
 
     os = "junos"
     netmiko_type = "juniper_junos"
+    # Fields that one object holds, whose lines go together.
+    held_together = (
+        frozenset({"queues"}),
+        frozenset({"pfc_priorities", "ingress_buffers", "watchdog"}),
+        frozenset({"dscp_to_priority", "priority_to_class"}),
+    )
 
     def port_name(self, text: str) -> str:
         """The name of a front port in full."""

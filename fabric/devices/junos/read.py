@@ -17,6 +17,7 @@ from fabric.devices.junos.fit import (
     ecn_of_percents,
     headroom_of,
 )
+from fabric.devices.junos.ranges import ranges_of, unfollowed_groups
 from fabric.devices.junos.render import DEFAULT_MTU, THRESHOLD
 from fabric.devices.junos.shown import (
     confirmed,
@@ -38,6 +39,7 @@ from fabric.qos import (
     Trust,
     Watchdog,
 )
+from fabric.unread import Fact, lacking
 
 CONFIGURATION = "show configuration | display set"
 COMMIT = "show system commit"
@@ -126,10 +128,9 @@ class _Switch:
         threshold = config.number(*THRESHOLD)
         number = DEFAULT_THRESHOLD if threshold is None else threshold
         self._alpha = ALPHAS.get(number, ALPHAS[DEFAULT_THRESHOLD])
-        if any(s[:1] == ("groups",) and COS in s for s in config.statements):
-            unread.append("class-of-service in groups: they are not followed")
+        unread += unfollowed_groups(config)
         if config.has(COS, "shared-buffer", "egress", "buffer-partition", "lossless"):
-            unread.append("ECN in bytes: the egress buffer is partitioned otherwise")
+            unread.append(f"{Fact.ECN} all queues: the egress buffer is partitioned otherwise")
 
     def port(self, name: str) -> PortQos:
         """What the statements make of this port."""
@@ -148,21 +149,32 @@ class _Switch:
             priority_to_class=self._priority_to_class(name, classes),
             class_mtu_bytes=(mtu,) * PRIORITY_COUNT,
             pfc_priorities=pfc,
-            link_pause=profile is None
-            and any(
-                self._config.has("interfaces", name, "ether-options", option)
-                for option in ("flow-control", "configured-flow-control")
-            ),
+            link_pause=profile is None and self._link_pause(name),
             queues=self._queues(name),
             ingress_buffers=self._buffers(name, profile, pfc),
             watchdog=self._watchdog(profile),
         )
 
+    def _link_pause(self, name: str) -> bool:
+        owners = ((name,), *(("interface-range", one) for one in ranges_of(self._config, name)))
+        return any(
+            self._config.has("interfaces", *owner, "ether-options", option)
+            for owner in owners
+            for option in ("flow-control", "configured-flow-control")
+        )
+
     def _mtu(self, name: str) -> int:
-        media = self._config.number("interfaces", name, "mtu") or DEFAULT_MTU
+        held = self._of_port(name, "mtu")
+        media = DEFAULT_MTU if held is None else held
         packet = media - ETHERNET_HEADER_BYTES
         inet = self._config.number("interfaces", name, "unit", "0", "family", "inet", "mtu")
         return packet if inet is None else min(packet, inet)
+
+    def _of_port(self, name: str, *path: str) -> int | None:
+        """A number of a port, or of an interface-range that it is a member of."""
+        owners = (name, *(f"interface-range {one}" for one in ranges_of(self._config, name)))
+        numbers = (self._config.number("interfaces", *owner.split(), *path) for owner in owners)
+        return next((number for number in numbers if number is not None), None)
 
     def _attached(self, name: str, *path: str) -> str | None:
         """What is attached to a port: by its name, by a wildcard, or to all."""
@@ -187,9 +199,11 @@ class _Switch:
         """Forwarding class of each DSCP; those that none has are best effort."""
         rows = self._config.under(COS, "classifiers", "dscp", classifier) if classifier else []
         if classifier and not rows:
-            self._unread.append(f"classifier {classifier} of {name}: it is not shown")
+            why = f"classifier {classifier} is not shown"
+            self._unread.append(lacking(name, Fact.DSCPS, why))
         if any(row[:1] == ("import",) for row in rows):
-            self._unread.append(f"classifier {classifier}: it imports another one")
+            why = f"classifier {classifier} imports another one"
+            self._unread.append(lacking(name, Fact.DSCPS, why))
         lowest = min(self._classes, key=lambda c: self._classes[c], default="")
         found = [lowest] * DSCP_COUNT
         for row in rows:
@@ -197,14 +211,16 @@ class _Switch:
                 point = row[row.index("code-points") + 1]
                 dscp = _DSCPS.get(point)
                 if dscp is None:
-                    self._unread.append(f"classifier {classifier}: code point {point}")
+                    why = f"classifier {classifier}: code point {point}"
+                    self._unread.append(lacking(name, Fact.DSCPS, why))
                 else:
                     found[dscp] = row[1]
         return found
 
     def _of_class(self, where: str, name: str) -> tuple[int, int]:
         if name not in self._classes:
-            self._unread.append(f"forwarding class {name} of {where}: it has no queue")
+            why = f"forwarding class {name} has no queue"
+            self._unread.append(lacking(where, Fact.CLASSES, why))
         return self._classes.get(name, (0, 0))
 
     def _priority_to_class(self, port: str, used: Iterable[str]) -> tuple[int, ...]:
@@ -253,26 +269,27 @@ class _Switch:
     def _queues(self, name: str) -> tuple[Queue, ...]:
         queues = {n: Queue(n, Scheduler("ets", 0)) for n in range(PRIORITY_COUNT)}
         if self._attached(name, "forwarding-class-set") is not None:
-            self._unread.append(f"scheduling of {name}: it has forwarding-class-sets")
+            why = "it has forwarding-class-sets"
+            self._unread.append(lacking(name, Fact.SCHEDULING, why, "all queues"))
         scheduling = self._attached(name, "scheduler-map")
         for row in self._config.under(COS, "scheduler-maps", scheduling) if scheduling else ():
             if row[:1] == ("forwarding-class",) and row[2:3] == ("scheduler",):
                 number = self._of_class(name, row[1])[0]
                 if number in queues:
-                    queues[number] = self._queue(number, row[3])
+                    queues[number] = self._queue(name, number, row[3])
         return tuple(queues.values())
 
-    def _queue(self, number: int, scheduler: str) -> Queue:
+    def _queue(self, port: str, number: int, scheduler: str) -> Queue:
         head = (COS, "schedulers", scheduler)
         strict = self._config.value(*head, "priority") in ("strict-high", "strict-priority")
         share = self._config.number(*head, "transmit-rate", "percent") or 0
         return Queue(
             number,
             Scheduler("strict") if strict else Scheduler("ets", share),
-            self._ecn(scheduler),
+            self._ecn(port, number, scheduler),
         )
 
-    def _ecn(self, scheduler: str) -> Ecn | None:
+    def _ecn(self, port: str, number: int, scheduler: str) -> Ecn | None:
         """Thresholds of a scheduler; without ``explicit-congestion-notification`` it drops."""
         if not self._config.has(COS, "schedulers", scheduler, "explicit-congestion-notification"):
             return None
@@ -284,7 +301,8 @@ class _Switch:
             for what in ("fill-level", "drop-probability")
         ]
         if any(len(row) != 2 for row in points) or points[1][0]:
-            self._unread.append(f"ECN of scheduler {scheduler}: drop profile {profile or 'none'}")
+            why = f"scheduler {scheduler} has drop profile {profile or 'none'}"
+            self._unread.append(lacking(port, Fact.ECN, why, f"queue {number}"))
             return None
         (low, high), (_, percent) = points
         return ecn_of_percents(low, high, percent, self._model)

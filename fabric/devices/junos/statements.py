@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from fabric.devices.base import ReadError
+
 # The words of a statement, without ``set``. Quoted text is one word, quotes included.
 Statement = tuple[str, ...]
 
@@ -104,9 +106,16 @@ class Config:
         return any(True for s in self.statements if s[: len(path)] == path)
 
     def number(self, *path: str) -> int | None:
-        """The number behind this path; None where there is none."""
+        """The number behind this path; None where there is none.
+
+        Raises ReadError where no number stands there: a default must not take its place.
+        """
         text = self.value(*path)
-        return int(text) if text is not None and text.isdecimal() else None
+        if text is None:
+            return None
+        if not (text.isascii() and text.isdecimal()):
+            raise ReadError(f"{' '.join(path)} is {text!r}, no number")
+        return int(text)
 
 
 def lines(statements: Iterable[Statement]) -> Iterator[str]:

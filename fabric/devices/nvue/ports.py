@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fabric.devices.nvue.normalise import POLL_MS
-from fabric.devices.nvue.tree import Tree, get, value
+from fabric.devices.nvue.tree import Tree, get, integer, value
 from fabric.qos import (
     DSCP_COUNT,
     PRIORITY_COUNT,
@@ -15,6 +15,7 @@ from fabric.qos import (
     Trust,
     Watchdog,
 )
+from fabric.unread import Fact, lacking
 
 DEFAULT_MTU = 9216
 GLOBAL = "default-global"
@@ -26,8 +27,18 @@ _DEFAULT_SHARES: Tree = {
         for number in range(PRIORITY_COUNT)
     }
 }
-_DEFAULT_KMIN, _DEFAULT_KMAX = "150000", "1500000"
+_DEFAULT_KMIN, _DEFAULT_KMAX, _CERTAIN_PERCENT = 150_000, 1_500_000, 100
 _DEFAULT_ROBUSTNESS = 3
+# What RoCE mode sets. Source: Cumulus Linux 5.14, "RDMA over Converged Ethernet - RoCE".
+_OF_ROCE_MODE = (
+    Fact.TRUST,
+    Fact.DSCPS,
+    Fact.CLASSES,
+    f"{Fact.PFC} all priorities",
+    f"{Fact.ECN} all queues",
+    f"{Fact.SCHEDULING} all queues",
+    f"{Fact.BUFFER} of all priorities",
+)
 _TRUST: dict[str, Trust] = {"l2": "pcp", "l3": "dscp", "both": "dscp", "port": "none"}
 
 
@@ -38,14 +49,14 @@ class PortReader:
         self._tree = tree
         self._unread = unread
         if "roce" in get(tree, "qos"):
-            unread.append("QoS of RoCE mode: 'nv set qos roce' sets what the tree does not show")
+            why = "'nv set qos roce' sets what the tree does not show"
+            unread += [f"{fact}: {why}" for fact in _OF_ROCE_MODE]
 
     def port(self, name: str) -> PortQos:
         """What this port does."""
         interface = get(self._tree, "interface", name)
         qos = get(interface, "qos")
-        mtu = value(interface, "link", "mtu")
-        mtu_bytes = int(mtu) if mtu.isdecimal() else DEFAULT_MTU
+        mtu_bytes = _number(interface, DEFAULT_MTU, "link", "mtu")
         pfc = self._profile(qos, "pfc", {})
         return PortQos(
             name=name,
@@ -73,15 +84,13 @@ class PortReader:
         """DSCPs that a profile does not name: eight of them to a priority."""
         found = get(self._profile(qos, "mapping", {}), "dscp")
         return tuple(
-            int(value(found, str(dscp), "switch-priority") or dscp // 8)
-            for dscp in range(DSCP_COUNT)
+            _number(found, dscp // 8, str(dscp), "switch-priority") for dscp in range(DSCP_COUNT)
         )
 
     def _classes(self) -> tuple[int, ...]:
         found = get(self._tree, "qos", "egress-queue-mapping", GLOBAL, "switch-priority")
         return tuple(
-            int(value(found, str(number), "traffic-class") or number)
-            for number in range(PRIORITY_COUNT)
+            _number(found, number, str(number), "traffic-class") for number in range(PRIORITY_COUNT)
         )
 
     def _queues(self, qos: Tree) -> tuple[Queue, ...]:
@@ -94,21 +103,18 @@ class PortReader:
 
     def _buffers(self, name: str, pfc: Tree) -> tuple[IngressBuffer, ...]:
         size, xoff, delta = (
-            value(pfc, field) for field in ("port-buffer", "xoff-threshold", "xon-threshold")
+            integer(pfc, field) for field in ("port-buffer", "xoff-threshold", "xon-threshold")
         )
         paused = _paused(pfc)
         if not paused:
             return ()
-        if not (size.isdecimal() and xoff.isdecimal() and delta.isdecimal()):
+        if size is None or xoff is None or delta is None:
             self._unread += [
-                f"receive buffer of priority {priority} on {name}: switchd computes it"
+                lacking(name, Fact.BUFFER, "switchd computes it", f"of priority {priority}")
                 for priority in paused
             ]
             return ()
-        return tuple(
-            IngressBuffer(priority, int(size), int(xoff), int(xoff) - int(delta))
-            for priority in paused
-        )
+        return tuple(IngressBuffer(priority, size, xoff, xoff - delta) for priority in paused)
 
     def _watchdog(self, qos: Tree) -> Watchdog | None:
         if "pfc-watchdog" not in qos:
@@ -116,8 +122,8 @@ class PortReader:
         if value(qos, "pfc-watchdog", "state").startswith("disable"):
             return None
         timing = get(self._tree, "qos", "pfc-watchdog")
-        poll = int(value(timing, "polling-interval") or POLL_MS)
-        polls = int(value(timing, "robustness") or _DEFAULT_ROBUSTNESS)
+        poll = _number(timing, POLL_MS, "polling-interval")
+        polls = _number(timing, _DEFAULT_ROBUSTNESS, "robustness")
         return Watchdog(poll * polls, None, "drop")
 
 
@@ -131,7 +137,7 @@ def _paused(pfc: Tree) -> tuple[int, ...]:
 def _scheduler(row: Tree) -> Scheduler:
     if value(row, "mode") == "strict":
         return Scheduler("strict")
-    return Scheduler("ets", int(value(row, "bw-percent") or 0))
+    return Scheduler("ets", _number(row, 0, "bw-percent"))
 
 
 def _ecn(marking: Tree, number: str) -> Ecn | None:
@@ -139,7 +145,13 @@ def _ecn(marking: Tree, number: str) -> Ecn | None:
         return None
     row = get(marking, number)
     return Ecn(
-        int(value(row, "min-threshold") or _DEFAULT_KMIN),
-        int(value(row, "max-threshold") or _DEFAULT_KMAX),
-        int(value(row, "probability") or 100),
+        _number(row, _DEFAULT_KMIN, "min-threshold"),
+        _number(row, _DEFAULT_KMAX, "max-threshold"),
+        _number(row, _CERTAIN_PERCENT, "probability"),
     )
+
+
+def _number(tree: Tree, default: int, *path: str) -> int:
+    """What stands at a path, or what NVUE has where nothing does."""
+    found = integer(tree, *path)
+    return default if found is None else found

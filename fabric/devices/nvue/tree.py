@@ -91,6 +91,16 @@ def value(tree: Mapping[str, Any], *path: str) -> str:
     return "" if isinstance(found, dict) else str(found)
 
 
+def integer(tree: Mapping[str, Any], *path: str) -> int | None:
+    """The number at a path, None where there is none; ReadError where it is no number."""
+    text = value(tree, *path)
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal()):
+        raise ReadError(f"{' '.join(path)} is {text!r}, no number")
+    return int(text)
+
+
 def leaves(tree: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, str | None]]:
     """Every leaf with its value, and every empty branch with None."""
     for key, node in tree.items():

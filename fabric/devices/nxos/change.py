@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from fabric.devices.base import Change
 from fabric.devices.channels import Lacking, without_members
 from fabric.devices.delta import Dialect, commands, diff, with_places
-from fabric.devices.nxos.channels import member
-from fabric.devices.nxos.owned import adopt, owned
+from fabric.devices.nxos.channels import ONE_OF, POLICIES
+from fabric.devices.nxos.owned import adopt, owned, same_line
+from fabric.devices.nxos.profiles import effective, inherited_lines
 from fabric.devices.nxos.render import SHUTDOWN_MULTIPLIER
 from fabric.devices.sections import Section, find
 from fabric.errors import DeviceError
@@ -99,6 +100,7 @@ def change(device: str, running: Sequence[Section], intended: Sequence[Section])
                 f"its running configuration shows no {name}",
                 advice="Correct the cable in fabric.yaml, or break the port out on the switch.",
             )
+    intended = [_but_inherited(device, section, running) for section in intended]
     intended = without_members(device, running, intended, _lacking(running), "port-channel")
     before = owned(running, intended)
     after = adopt(running, intended)
@@ -111,9 +113,35 @@ def change(device: str, running: Sequence[Section], intended: Sequence[Section])
     )
 
 
+def _but_inherited(device: str, section: Section, running: Sequence[Section]) -> Section:
+    """What is intended of a port, without the lines that its port profiles give it.
+
+    Raises DeviceError where one gives it a line that nothing is to take the place of.
+    """
+    now = find(running, section.text)
+    lines = inherited_lines(now, running) if now and section.text.startswith("interface ") else []
+    for start in (*ONE_OF, *POLICIES):
+        given = [line for line in lines if line.startswith(start)]
+        if given and not any(line.startswith(start) for line in section.lines()):
+            name = section.text.removeprefix("interface ")
+            raise DeviceError(
+                device,
+                "planning its configuration",
+                f"{name} inherits {given[0]!r} from a port-profile; that is not intended",
+                advice="Take the line out of the profile, or the port out of it (no inherit "
+                "port-profile).",
+            )
+    kept = [
+        child
+        for child in section.children
+        if not any(same_line(child.text, line) for line in lines)
+    ]
+    return Section(section.text, kept)
+
+
 def _lacking(running: Sequence[Section]) -> Lacking:
     def lines(now: Section, intended: Section) -> list[Section]:
-        held = member(now, running)
+        held = effective(now, running)
         ours = [line for section in owned([held], [intended]) for line in section.children]
         return [line for line in adopt([held], [intended])[0].children if line not in ours]
 

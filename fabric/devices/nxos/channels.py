@@ -7,14 +7,14 @@ channel; one of the channel does, whatever its members have.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from fabric.devices.channels import channel_of
-from fabric.devices.sections import Section, find
+from fabric.devices.sections import Section
 
 _POLICY = "service-policy "
+POLICIES = tuple(
+    f"service-policy type {kind} " for kind in ("qos input", "queuing input", "queuing output")
+)
 # The first word or words by which two lines set the same thing.
-_ONE_OF = (
+ONE_OF = (
     "mtu ",
     "priority-flow-control mode ",
     "priority-flow-control watch-dog-interval ",
@@ -23,20 +23,16 @@ _ONE_OF = (
 )
 
 
-def member(port: Section, running: Sequence[Section]) -> Section:
-    """The port as its channel makes it; the port itself where it is in none.
+def member(port: Section, channel: Section) -> Section:
+    """The port as its channel makes it.
 
     Of other settings a port's own go before its channel's.
     """
-    number = channel_of(port)
-    channel = find(running, f"interface port-channel{number}") if number else None
-    if channel is None:
-        return port
     own = [line for line in port.children if not line.text.startswith(_POLICY)]
-    said = tuple(start for start in _ONE_OF if any(line.text.startswith(start) for line in own))
+    said = tuple(start for start in ONE_OF if any(line.text.startswith(start) for line in own))
     inherited = [
         line
         for line in channel.children
-        if line.text.startswith((_POLICY, *_ONE_OF)) and not line.text.startswith(said)
+        if line.text.startswith((_POLICY, *ONE_OF)) and not line.text.startswith(said)
     ]
     return Section(port.text, [*own, *inherited])

@@ -70,7 +70,9 @@ _QUEUE_LABELS = {
     "WRED/AFD & Tail Drop Pkts": "queue_drops",
     "WD & Tail Drop Pkts": "queue_drops",
 }
-_INGRESS_DROPS = re.compile(r"\s*Ingress (?:MMU|Overflow) Drop Pkts\s+([\d,]+)\s*")
+_INGRESS_DROPS = re.compile(
+    r"\s*(Ingress (?:MMU|Overflow)|Hi(?:gh)? Priority|Low Priority) Drop Pkts\s+([\d,]+)\s*"
+)
 _PFC_ROW = re.compile(
     r"\s*(?P<cos>\d)\s+(?:\d+|-)\s+(?:(?:\d+|-)\s+)?"
     r"(?:Active|Inactive|-)\s+(?P<tx>[\d,]+|N/A|-)\s+"
@@ -83,7 +85,9 @@ def read_counters(target: Target, outputs: Outputs, taken_at_s: float) -> Counte
     """Every counter that the outputs show, for every physical port.
 
     Where two counters say the same (ingress drops in ``show interface`` and
-    ``show queuing interface``) the larger one counts, so that no drop is lost.
+    ``show queuing interface``) the larger one counts, so that no drop is lost: packets of
+    high and of low priority are two counts, and whether the overflow counts them again is
+    unverified.
     PFC frames are by priority where ``show queuing interface`` shows them, else
     a port's total. ``missing`` names what is not shown, port by port for the
     target's ports, and what NX-OS never counts. Raises ReadError where an
@@ -94,6 +98,7 @@ def read_counters(target: Target, outputs: Outputs, taken_at_s: float) -> Counte
     for command, reader in readers.items():
         if command in outputs:
             _merge(values, reader(outputs[command]))
+    _merge(values, _ingress_drops(outputs.get(QUEUING, "")))
     if PFC in outputs:
         by_priority = {(port, name) for port, name, priority in values if priority is not None}
         _merge(values, _pfc(outputs[PFC], by_priority))
@@ -139,10 +144,10 @@ def _interface(text: str) -> Iterator[tuple[Key, int]]:
 def _queuing(text: str) -> Iterator[tuple[Key, int]]:
     if "Queuing for" not in text:
         raise ReadError(f"{QUEUING}: no 'Queuing for' in its output")
-    port, group, shared = "", None, False
+    port, group = "", None
     for line in text.splitlines():
         if match := re.match(r"\s*(?:Egress|Ingress) Queuing for (\S+)", line):
-            port, group, shared = interface_name(match[1]), None, False
+            port, group = interface_name(match[1]), None
         elif match := re.match(r"\|.*QOS GROUP\s*(\d)?\s*\|", line):
             # SPAN and control traffic have groups without a number.
             group = int(match[1]) if match[1] else None
@@ -150,10 +155,6 @@ def _queuing(text: str) -> Iterator[tuple[Key, int]]:
             for name, value in _queue_row(line):
                 if group is not None:
                     yield (port, name, group), value
-        elif "Per Slice" in line:
-            shared = True  # drops of all ports of a slice
-        elif (match := _INGRESS_DROPS.fullmatch(line)) and not shared:
-            yield (port, "rx_discards", None), number(match[1]) or 0
         elif match := _PFC_ROW.fullmatch(line):
             cos = int(match["cos"])
             for name, count in (
@@ -162,6 +163,22 @@ def _queuing(text: str) -> Iterator[tuple[Key, int]]:
             ):
                 if count is not None:
                     yield (port, name, cos), count
+
+
+def _ingress_drops(text: str) -> Iterator[tuple[Key, int]]:
+    """What ports drop as they receive; not what all ports of a slice do together."""
+    port, shared = "", False
+    by_priority: dict[str, int] = {}
+    for line in text.splitlines():
+        if match := re.match(r"\s*(?:Egress|Ingress) Queuing for (\S+)", line):
+            port, shared = interface_name(match[1]), False
+        elif "Per Slice" in line:
+            shared = True
+        elif (match := _INGRESS_DROPS.fullmatch(line)) and not shared:
+            dropped = number(match[2]) or 0
+            if not match[1].startswith("Ingress"):
+                dropped = by_priority[port] = by_priority.get(port, 0) + dropped
+            yield (port, "rx_discards", None), dropped
 
 
 def _queue_row(line: str) -> Iterator[tuple[str, int]]:

@@ -43,7 +43,10 @@ class NxosModule:
     os = "nxos"
     netmiko_type = "cisco_nxos"
     # Fields that one object holds, whose lines go together.
-    held_together = (frozenset({"pfc_priorities", "class_mtu_bytes"}),)
+    held_together = (
+        frozenset({"queues"}),
+        frozenset({"pfc_priorities", "class_mtu_bytes"}),
+    )
 
     def port_name(self, text: str) -> str:
         """The name of a front port in full."""

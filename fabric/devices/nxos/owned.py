@@ -13,6 +13,7 @@ from fabric.devices.nxos.names import PREFIX
 from fabric.devices.nxos.render import SHUTDOWN_MULTIPLIER, WATCHDOG_ON
 from fabric.devices.sections import Section, find
 
+_SUFFIXES = (" send-tlv", " no-stats")
 _NETWORK_QOS = "service-policy type network-qos "
 _PORT_LINES = re.compile(
     r"mtu \d+"
@@ -65,8 +66,13 @@ def adopt(running: Sequence[Section], intended: Sequence[Section]) -> list[Secti
     return adopted
 
 
+def same_line(line: str, form: str) -> bool:
+    """Whether a form of a line says as much as it."""
+    return form in (line, *(line + suffix for suffix in _SUFFIXES))
+
+
 def _form_in_use(now: Section, line: Section) -> Section:
-    for suffix in (" send-tlv", " no-stats"):
+    for suffix in _SUFFIXES:
         if (found := now.child(line.text + suffix)) is not None:
             return found
     return line

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from fabric.devices.base import CUT_OFF, Outputs, Target, require_shown, understood
-from fabric.devices.nxos.channels import member
 from fabric.devices.nxos.names import is_physical
 from fabric.devices.nxos.normalise import POLL_MS
 from fabric.devices.nxos.policies import NetworkQos, Policies
+from fabric.devices.nxos.profiles import effective, unknown_profile
 from fabric.devices.nxos.remarks import remarks
 from fabric.devices.nxos.render import DEFAULT_MTU, SHUTDOWN_MULTIPLIER, WATCHDOG_ON
 from fabric.devices.nxos.state import (
@@ -21,9 +21,10 @@ from fabric.devices.nxos.state import (
     parse_pfc,
     parse_version,
 )
+from fabric.devices.portlines import is_saved, ports_of
 from fabric.devices.sections import Section, find, number, parse, sha256
 from fabric.qos import PRIORITY_COUNT, DeviceQos, PortFacts, PortQos, Watchdog
-from fabric.unread import Fact, lacking
+from fabric.unread import Fact, lacking, lacking_all
 
 RUNNING = "show running-config"
 STARTUP = "show startup-config"
@@ -59,10 +60,13 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
     if lost:
         unread.append(f"{CUT_OFF}: {lacking}")
     ports = tuple(
-        device.port(member(section, sections))
+        device.port(effective(section, sections))
         for name, section in configured.items()
         if name not in lost
     )
+    for name, section in configured.items():
+        if why := unknown_profile(section, sections):
+            unread += lacking_all(name, why)
     return DeviceQos(
         device=target.device,
         kind="switch",
@@ -72,7 +76,7 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
         firmware=version.firmware,
         serial=version.serial,
         config_sha256=sha256(outputs[RUNNING]),
-        saved=None if lost else _saved(outputs, unread),
+        saved=None if lost else is_saved(outputs, RUNNING, STARTUP, sha256, unread),
         neighbors=neighbors,
         unread=tuple(dict.fromkeys(unread)),
         facts=_facts(ports, live, links),
@@ -82,8 +86,7 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
 
 def _configured(sections: Iterable[Section]) -> dict[str, Section]:
     """The front ports of a configuration."""
-    names = ((section, section.text.removeprefix("interface ")) for section in sections)
-    return {name: section for section, name in names if name != section.text and is_physical(name)}
+    return dict(ports_of(sections, str, is_physical))
 
 
 def _lost(
@@ -136,13 +139,6 @@ def _version(outputs: Outputs, unread: list[str]) -> Version:
         if not getattr(version, name):
             unread.append(f"{name}: not in '{VERSION}'")
     return version
-
-
-def _saved(outputs: Outputs, unread: list[str]) -> bool | None:
-    if STARTUP not in outputs:
-        unread.append(f"startup configuration: '{STARTUP}' was not answered")
-        return None
-    return sha256(outputs[STARTUP]) == sha256(outputs[RUNNING])
 
 
 class _Device:

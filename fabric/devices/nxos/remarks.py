@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fabric.devices.nxos.names import is_physical
+from fabric.devices.nxos.profiles import effective
 from fabric.devices.sections import Section, find
 from fabric.qos import Remark
 
@@ -22,7 +23,7 @@ def remarks(sections: Sequence[Section]) -> Iterator[Remark]:
     for section in sections:
         name = section.text.removeprefix("interface ")
         if section.text == "system qos" or (name != section.text and is_physical(name)):
-            for line in section.children:
+            for line in effective(section, sections).children:
                 if line.text.startswith(_INPUT):
                     policy = line.text.removeprefix(_INPUT).split()[0]
                     users.setdefault(policy, []).append("" if name == section.text else name)

@@ -78,6 +78,11 @@ class Os10Module(LinedModule):
 
     os = "os10"
     netmiko_type = "dell_os10"
+    # Fields that one object holds, whose lines go together.
+    held_together = (
+        frozenset({"queues"}),
+        frozenset({"pfc_priorities", "ingress_buffers"}),
+    )
     ownership = _OWNERSHIP
     dialect = _DIALECT
 

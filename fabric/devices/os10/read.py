@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from fabric.devices.base import Outputs, ReadError, Target, require_shown
 from fabric.devices.os10.lines import (
@@ -24,7 +24,8 @@ from fabric.devices.os10.lines import (
     is_physical,
     numbers,
 )
-from fabric.devices.sections import Section, find, parse, sha256
+from fabric.devices.portlines import PortLines, first, is_saved, ports_of, shown
+from fabric.devices.sections import Section, find, number, parse, sha256
 from fabric.qos import (
     DSCP_COUNT,
     PRIORITY_COUNT,
@@ -37,6 +38,7 @@ from fabric.qos import (
     Scheduler,
     Trust,
 )
+from fabric.unread import Fact
 
 RUNNING = "show running-configuration"
 STARTUP = "show startup-configuration"
@@ -68,12 +70,8 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
     """
     sections = running_sections(target, outputs)
     unread = ["live PFC state: it is not read from OS10"]
-    version = outputs.get(VERSION, "")
-    ports = []
-    for section in sections:
-        name = interface_name(section.text.removeprefix("interface "))
-        if section.text.startswith("interface ") and is_physical(name):
-            ports.append(_Port(name, section, sections, unread).qos())
+    found = ports_of(sections, interface_name, is_physical)
+    ports = [_Port(name, section, sections, unread).qos() for name, section in found]
     if not ports:
         raise ReadError(f"{target.device}: '{RUNNING}' shows no port of OS10")
     return DeviceQos(
@@ -81,27 +79,13 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
         kind="switch",
         os="os10",
         ports=tuple(ports),
-        model=_fact(version, "System Type", "model", unread),
-        firmware=_fact(version, "OS Version", "firmware", unread),
+        model=shown(outputs, VERSION, r"^\s*System Type\s*:\s*(\S+)", "model", unread),
+        firmware=shown(outputs, VERSION, r"^\s*OS Version\s*:\s*(\S+)", "firmware", unread),
         config_sha256=sha256(outputs[RUNNING]),
-        saved=_saved(outputs, unread),
+        saved=is_saved(outputs, RUNNING, STARTUP, sha256, unread),
         neighbors=_neighbors(outputs, unread),
         unread=tuple(dict.fromkeys(unread)),
     )
-
-
-def _fact(text: str, label: str, fact: str, unread: list[str]) -> str:
-    match = re.search(rf"^\s*{label}\s*:\s*(\S+)", text, re.MULTILINE)
-    if match is None:
-        unread.append(f"{fact}: '{VERSION}' does not show it")
-    return match[1] if match else ""
-
-
-def _saved(outputs: Outputs, unread: list[str]) -> bool | None:
-    if STARTUP not in outputs:
-        unread.append(f"startup configuration: '{STARTUP}' was not answered")
-        return None
-    return sha256(outputs[STARTUP]) == sha256(outputs[RUNNING])
 
 
 def _neighbors(outputs: Outputs, unread: list[str]) -> tuple[Neighbor, ...] | None:
@@ -120,66 +104,58 @@ def _neighbors(outputs: Outputs, unread: list[str]) -> tuple[Neighbor, ...] | No
     )
 
 
-class _Port:
+class _Port(PortLines):
     """One port's lines, and the objects that they name."""
-
-    def __init__(
-        self, name: str, section: Section, sections: Sequence[Section], unread: list[str]
-    ) -> None:
-        self._name = name
-        self._lines = [child.text for child in section.children]
-        self._sections = sections
-        self._unread = unread
 
     def qos(self) -> PortQos:
         """What these lines make of the port."""
-        mtu = int(_first(self._lines, r"mtu (\d+)") or DEFAULT_MTU) - MTU_HEADER_BYTES
+        held = self.number("mtu")
+        mtu = (DEFAULT_MTU if held is None else held) - MTU_HEADER_BYTES
         buffers, pfc = self._lossless()
         trust, dscps = self._classification()
         return PortQos(
-            name=self._name,
+            name=self.name,
             mtu_bytes=mtu,
             trust=trust,
             dscp_to_priority=dscps,
             priority_to_class=self._classes(),
             class_mtu_bytes=(mtu,) * PRIORITY_COUNT,
             pfc_priorities=pfc,
-            link_pause=any(re.fullmatch(r"flowcontrol \w+ on", line) for line in self._lines),
+            link_pause=any(re.fullmatch(r"flowcontrol \w+ on", line) for line in self.lines),
             queues=self._queues(),
             ingress_buffers=buffers,
         )
 
-    def _object(self, use: str, head: str) -> Section | None:
-        """The object that a line of the port names, or one of ``system qos`` for all."""
-        system = find(self._sections, "system qos")
-        inherited = [child.text for child in system.children] if system else []
-        for line in (*self._lines, *inherited):
+    def _used(self, use: str, head: str, fact: Fact, of: str = "") -> list[Section] | None:
+        """Below the object that a line of the port names, or one of ``system qos`` for all."""
+        system = find(self.sections, "system qos")
+        for line in (*self.lines, *(system.lines() if system else ())):
             if line.startswith(use):
-                name = line.removeprefix(use)
-                found = find(self._sections, head + name)
+                found = find(self.sections, head + line.removeprefix(use))
                 if found is None:
-                    self._unread.append(f"{head}{name} of {self._name}: it is not shown")
-                return found
+                    self.lack(fact, f"{head}{line.removeprefix(use)} is not shown", of)
+                return found.children if found else None
         return None
 
     def _classification(self) -> tuple[Trust, tuple[int, ...]]:
         """A port without a map for DSCPs trusts nothing, or a map for 802.1p."""
         table = [0] * DSCP_COUNT
-        if not any(line.startswith("trust-map ") for line in self._lines):
+        if not any(line.startswith("trust-map ") for line in self.lines):
             return "none", tuple(table)
-        found = self._object(USE_TRUST, TRUST)
+        found = self._used(USE_TRUST, TRUST, Fact.DSCPS)
         if found is None:
-            return "dscp" if _first(self._lines, f"({USE_TRUST}).*") else "pcp", tuple(table)
-        for child in found.children:
-            if match := re.fullmatch(r"qos-group (\d) dscp ([\d ,-]+)", child.text):
-                for dscp in numbers(match[2]):
-                    table[dscp] = int(match[1])
+            return "dscp" if self.first(f"({USE_TRUST}).*") else "pcp", tuple(table)
+        for child in found:
+            match = re.fullmatch(r"qos-group (\d) dscp ([\d ,-]+)", child.text)
+            if match is None:
+                self.lack(Fact.DSCPS, child.text)
+            for dscp in numbers(match[2]) if match else ():
+                table[dscp] = int(match[1]) if match else 0
         return "dscp", tuple(table)
 
     def _classes(self) -> tuple[int, ...]:
         table = list(range(PRIORITY_COUNT))
-        found = self._object(QUEUE_MAP, QUEUE_MAP)
-        for child in found.children if found else ():
+        for child in self._used(QUEUE_MAP, QUEUE_MAP, Fact.CLASSES) or ():
             match = re.fullmatch(r"queue (\d) qos-group ([\d ,-]+?)(?: type (\w+))?", child.text)
             if match and match[3] in (None, "ucast"):
                 for group in numbers(match[2]):
@@ -188,13 +164,12 @@ class _Port:
 
     def _lossless(self) -> tuple[tuple[IngressBuffer, ...], tuple[int, ...]]:
         """Buffers and priorities of a network policy; PFC also needs to be on."""
-        if "priority-flow-control mode on" not in self._lines:
+        if "priority-flow-control mode on" not in self.lines:
             return (), ()
-        policy = self._object(USE_NETWORK, NETWORK_POLICY)
         buffers: list[IngressBuffer] = []
         paused: set[int] = set()
-        for child in policy.children if policy else ():
-            lines = [line.text for line in child.children]
+        for child in self._used(USE_NETWORK, NETWORK_POLICY, Fact.PFC, "all priorities") or ():
+            lines = child.lines()
             if not any(line == "pause" or line.startswith("pause ") for line in lines):
                 continue
             priorities = list(_numbers_of(lines, r"pfc-cos ([\d ,-]+)"))
@@ -202,7 +177,7 @@ class _Port:
             paused.update(priorities)
             sizes = next((m for line in lines if (m := _PAUSE.fullmatch(line))), None)
             if sizes is None:
-                self._unread.append(f"thresholds of {self._name}: {child.text} has the default")
+                self.lack(Fact.BUFFER, f"{child.text} has the default", "of all priorities")
                 continue
             size, xoff, xon = (int(sizes[index]) * KB for index in (1, 2, 3))
             buffers += (IngressBuffer(priority, size, xoff, xon) for priority in priorities)
@@ -211,34 +186,33 @@ class _Port:
 
     def _groups(self, text: str, head: str, what: str) -> Iterator[int]:
         """Numbers that the class map of a ``class NAME`` line matches."""
-        found = find(self._sections, head + text.removeprefix("class "))
-        lines = [child.text for child in found.children] if found else []
-        yield from _numbers_of(lines, rf"match {what} ([\d ,-]+)")
+        found = find(self.sections, head + text.removeprefix("class "))
+        yield from _numbers_of(found.lines() if found else (), rf"match {what} ([\d ,-]+)")
 
     def _queues(self) -> tuple[Queue, ...]:
         queues = {n: Queue(n, Scheduler("ets", 0)) for n in range(PRIORITY_COUNT)}
-        policy = self._object(USE_QUEUE, QUEUE_POLICY)
-        for child in policy.children if policy else ():
-            lines = [line.text for line in child.children]
-            scheduler = Scheduler("ets", int(_first(lines, r"bandwidth percent (\d+)") or 0))
+        for child in self._used(USE_QUEUE, QUEUE_POLICY, Fact.SCHEDULING, "all queues") or ():
+            lines = child.lines()
+            where = f"{child.text} of {self.name}"
+            scheduler = Scheduler("ets", number(lines, "bandwidth percent", where) or 0)
             if any(line == "priority" or line.startswith("priority ") for line in lines):
                 scheduler = Scheduler("strict")
-            for number in self._groups(child.text, QUEUE_CLASS, "queue"):
-                queues[number] = Queue(number, scheduler, self._ecn(lines))
+            for queue in self._groups(child.text, QUEUE_CLASS, "queue"):
+                queues[queue] = Queue(queue, scheduler, self._ecn(queue, lines))
         return tuple(queues.values())
 
-    def _ecn(self, lines: Iterable[str]) -> Ecn | None:
-        name = _first(lines, r"random-detect (\S+)")
-        profile = find(self._sections, f"{WRED}{name}") if name else None
-        texts = [child.text for child in profile.children] if profile else []
+    def _ecn(self, queue: int, lines: Iterable[str]) -> Ecn | None:
+        name = first(lines, r"random-detect (\S+)")
+        if not name:
+            return None
+        texts = self.object_lines(f"{WRED}{name}", Fact.ECN, f"queue {queue}")
+        if "random-detect ecn" not in texts:
+            return None
         green = next((m for text in texts if (m := _GREEN.fullmatch(text))), None)
-        if green is None or "random-detect ecn" not in texts:
+        if green is None:
+            self.lack(Fact.ECN, f"{WRED}{name} shows no thresholds of green", f"queue {queue}")
             return None
         return Ecn(int(green[1]) * KB, int(green[2]) * KB, int(green[3] or _FULL_PERCENT))
-
-
-def _first(lines: Iterable[str], pattern: str) -> str:
-    return next((m[1] for line in lines if (m := re.fullmatch(pattern, line))), "")
 
 
 def _numbers_of(lines: Iterable[str], pattern: str) -> Iterator[int]:

@@ -88,6 +88,16 @@ def numbers(text: str) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
+def integer(row: Row, field: str, where: str) -> int | None:
+    """The number in a field, None where the row has none; ReadError where it is none."""
+    text = row.get(field, "")
+    if not text:
+        return None
+    if not re.fullmatch(r"-?\d+", text, re.ASCII):
+        raise ReadError(f"{where}: {field} is {text!r}, no number")
+    return int(text)
+
+
 def place(key: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """Ports and indices of a key of ``QUEUE`` or ``BUFFER_PG``; both empty for other keys."""
     ports, bar, index = key.rpartition("|")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fabric.devices.sonic.database import Row, Tables, cells, numbers, reference
+from fabric.devices.sonic.database import Row, Tables, cells, integer, numbers, reference
 from fabric.devices.sonic.normalise import shares
 from fabric.qos import (
     DSCP_COUNT,
@@ -15,6 +15,7 @@ from fabric.qos import (
     Trust,
     Watchdog,
 )
+from fabric.unread import Fact, lacking
 
 # The MTU of a port that has none in CONFIG_DB. Source: sonic-swss portsyncd, orchagent.
 DEFAULT_MTU = 9100
@@ -34,7 +35,8 @@ class PortReader:
         """What this port does."""
         row = self._tables["PORT"][name]
         maps = self._tables.get("PORT_QOS_MAP", {}).get(name, {})
-        mtu = int(row.get("mtu") or DEFAULT_MTU)
+        held = integer(row, "mtu", f"PORT|{name}")
+        mtu = DEFAULT_MTU if held is None else held
         return PortQos(
             name=name,
             mtu_bytes=mtu,
@@ -63,15 +65,16 @@ class PortReader:
 
     def _dscps(self, maps: Row) -> tuple[int, ...]:
         """DSCPs that the map does not name are traffic class 0, as without a map."""
-        found = self._row(
-            "DSCP_TO_TC_MAP", maps.get("dscp_to_tc_map", "") or self._global_dscp_map()
-        )
-        return tuple(int(found.get(str(dscp), 0)) for dscp in range(DSCP_COUNT))
+        name = maps.get("dscp_to_tc_map", "") or self._global_dscp_map()
+        found, where = self._row("DSCP_TO_TC_MAP", name), f"DSCP_TO_TC_MAP|{reference(name)}"
+        return tuple(integer(found, str(dscp), where) or 0 for dscp in range(DSCP_COUNT))
 
     def _map(self, maps: Row, field: str, table: str) -> tuple[int, ...]:
         """A map of the eight traffic classes; the identity where the port has none."""
-        found = self._row(table, maps.get(field, ""))
-        return tuple(int(found.get(str(number), number)) for number in range(PRIORITY_COUNT))
+        name = maps.get(field, "")
+        found, where = self._row(table, name), f"{table}|{reference(name)}"
+        results = (integer(found, str(number), where) for number in range(PRIORITY_COUNT))
+        return tuple(n if result is None else result for n, result in enumerate(results))
 
     def _queues(self, port: str) -> tuple[Queue, ...]:
         rows = cells(self._tables.get("QUEUE", {}), port)
@@ -82,7 +85,8 @@ class PortReader:
             if scheduler.get("type") == "STRICT":
                 strict.add(number)
             else:
-                weights[number] = int(scheduler.get("weight", 1)) if scheduler else 0
+                weight = integer(scheduler, "weight", f"scheduler of {port}|{number}")
+                weights[number] = (1 if weight is None else weight) if scheduler else 0
         percents = shares(weights)
         return tuple(
             Queue(
@@ -96,7 +100,7 @@ class PortReader:
     def _scheduler(self, port: str, number: int, row: Row) -> Row:
         found = self._row("SCHEDULER", row.get("scheduler", ""))
         if {"pir", "cir"} & set(found):
-            self._unread.append(f"rate limit of queue {number} on {port}: SCHEDULER shapes it")
+            self._unread.append(lacking(port, Fact.RATE, "SCHEDULER shapes it", f"queue {number}"))
         return found
 
     def _ecn(self, port: str, number: int, row: Row) -> Ecn | None:
@@ -107,12 +111,15 @@ class PortReader:
         if "ecn_green_min_threshold" not in profile:
             start, enabled = "green_", profile.get("wred_green_enable") == "true"
         probability = "mark_probability" if start == "ecn_green_" else "drop_probability"
-        low, high = profile.get(f"{start}min_threshold"), profile.get(f"{start}max_threshold")
+        where = f"WRED_PROFILE|{reference(row.get('wred_profile', ''))}"
+        low, high = (integer(profile, f"{start}{end}_threshold", where) for end in ("min", "max"))
         if not enabled or low is None or high is None:
             if enabled:
-                self._unread.append(f"ECN thresholds of queue {number} on {port}: the profile's")
+                why = f"{where} has no thresholds"
+                self._unread.append(lacking(port, Fact.ECN, why, f"queue {number}"))
             return None
-        return Ecn(int(low), int(high), int(profile.get(start + probability, 100)))
+        percent = integer(profile, start + probability, where)
+        return Ecn(low, high, 100 if percent is None else percent)
 
     def _buffers(self, port: str, maps: Row) -> tuple[IngressBuffer, ...]:
         rows = cells(self._tables.get("BUFFER_PG", {}), port)
@@ -121,35 +128,37 @@ class PortReader:
         found = []
         for priority in range(PRIORITY_COUNT):
             name = rows.get(groups[priority], {}).get("profile", "")
-            buffer = self._buffer(priority, self._row("BUFFER_PROFILE", name))
+            profile = self._row("BUFFER_PROFILE", name)
+            buffer = self._buffer(priority, profile, f"BUFFER_PROFILE|{reference(name)}")
             if buffer is not None:
                 found.append(buffer)
             elif priority in paused and name in ("", _DYNAMIC):
-                self._unread.append(
-                    f"receive buffer of priority {priority} on {port}: buffermgrd computes it"
-                )
+                why = "buffermgrd computes it"
+                self._unread.append(lacking(port, Fact.BUFFER, why, f"of priority {priority}"))
         return tuple(found)
 
-    def _buffer(self, priority: int, profile: Row) -> IngressBuffer | None:
+    def _buffer(self, priority: int, profile: Row, where: str) -> IngressBuffer | None:
         """The buffer of a lossless group, which has headroom; None for a lossy one.
 
         ``size`` holds the headroom, but on platforms whose ``size`` is smaller
         than it (pg_profile_lookup.ini of the Arista 7060 and the Dell S6000
         show both).
         """
-        headroom = int(profile.get("xoff", 0))
+        held = {
+            name: integer(profile, name, where)
+            for name in ("xoff", "size", "xon", "xon_offset", "dynamic_th", "static_th")
+        }
+        headroom, size, xon = (held[name] or 0 for name in ("xoff", "size", "xon"))
         if not headroom:
             return None
-        size = int(profile.get("size", 0))
         reserved = size - headroom if size >= headroom else size
-        xon = int(profile.get("xon", 0))
-        if "dynamic_th" in profile:
-            if "xon_offset" in profile:
-                xon = reserved - int(profile["xon_offset"])
-            alpha: float | None = 2.0 ** int(profile["dynamic_th"])
+        if held["dynamic_th"] is not None:
+            if held["xon_offset"] is not None:
+                xon = reserved - held["xon_offset"]
+            alpha: float | None = 2.0 ** held["dynamic_th"]
             xon = max(0, min(xon, reserved))
         else:
-            reserved += int(profile.get("static_th", 0))
+            reserved += held["static_th"] or 0
             alpha = None
         return IngressBuffer(priority, reserved + headroom, reserved, xon, alpha)
 
@@ -163,9 +172,8 @@ class PortReader:
         if action == "alert":
             self._unread.append(f"watchdog of {port}: it only writes a log (action alert)")
             return None
-        detect, restore = row.get("detection_time"), row.get("restoration_time")
         return Watchdog(
-            int(detect) if detect else None,
-            int(restore) if restore else None,
+            integer(row, "detection_time", f"PFC_WD|{port}"),
+            integer(row, "restoration_time", f"PFC_WD|{port}"),
             "forward" if action == "forward" else "drop",
         )

@@ -26,6 +26,7 @@ from fabric.qos import (
     Queue,
     Scheduler,
 )
+from fabric.unread import Fact, lacking
 
 LINKS = "ip -j -d link show"
 QDISCS = "tc -j -d qdisc show"
@@ -38,7 +39,13 @@ DEVICES = "devlink -j dev info"
 COMMON = (LINKS, QDISCS, SPEEDS, KERNEL, LLDP)
 HARDWARE = (BINDINGS, DEVICES)
 
-_DCB = ("app", "pfc", "buffer", "ets")
+# Parts of DCB, and what each tells of a port.
+_DCB = {
+    "app": ((Fact.TRUST, ""), (Fact.DSCPS, "")),
+    "pfc": ((Fact.PFC, "all priorities"),),
+    "buffer": ((Fact.BUFFER, "of all priorities"),),
+    "ets": ((Fact.SCHEDULING, "all queues"), (Fact.CLASSES, "")),
+}
 _FIFOS = ("pfifo", "bfifo", "pfifo_head_drop")
 # What stands at a root that nobody has put anything at.
 _NO_HANDLE = "0:"
@@ -120,12 +127,13 @@ class Switch:
     def _in_software(self, name: str, held: Held, place: Place, unread: list[str]) -> PortState:
         command = filter_command(name)
         if command not in self._outputs:
-            unread.append(f"classification of {name}: '{command}' was not answered")
+            unread.append(lacking(name, Fact.DSCPS, f"'{command}' was not answered"))
         listed = list(shown.filters(shown.rows(command, self._outputs.get(command, ""))))
         table: dict[int, int] = {}
         for found in listed:
             if not found.plain:
-                unread.append(f"classification of {name}: filter {found.pref} is of another kind")
+                why = f"filter {found.pref} is of another kind"
+                unread.append(lacking(name, Fact.DSCPS, why))
             elif found.protocol in ("ip", "all"):
                 table.setdefault(found.dscp or 0, found.priority or 0)
         filters = {f.pref: (f.dscp or 0, f.priority or 0) for f in listed if _is_ours(f)}
@@ -136,13 +144,16 @@ class Switch:
         return PortState(held, place, queues, classes, dscps, "dscp", tuple(unread))
 
     def _in_hardware(self, name: str, held: Held, place: Place, unread: list[str]) -> PortState:
-        parts = {kind: self._dcb(kind, name, unread) for kind in _DCB}
+        # Where the kernel schedules the port, nobody needs to know what ETS of DCB is.
+        parts = {kind: self._dcb(kind, name, unread) for kind in _DCB if kind != "ets"}
+        parts["ets"] = self._dcb("ets", name, unread if held.ets is None else [])
         app: dict[int, set[int]] = defaultdict(set)
         for dscp, priority in parts["app"].get("dscp_prio", []):
             app[int(dscp)].add(int(priority))
         pause = link_pause(self._outputs.get(pause_command(name), ""))
         if pause is None:
-            unread.append(f"802.3x pause of {name}: '{pause_command(name)}' does not show it")
+            why = f"'{pause_command(name)}' does not show it"
+            unread.append(lacking(name, Fact.LINK_PAUSE, why))
         held = _replace(
             held,
             app={dscp: frozenset(priorities) for dscp, priorities in app.items()},
@@ -170,13 +181,15 @@ class Switch:
         command = dcb_command(kind, name)
         found = shown.record(command, self._outputs.get(command, ""))
         if command not in self._outputs:
-            unread.append(f"DCB {kind} of {name}: '{command}' was not answered")
+            why = f"'{command}' was not answered"
+            unread += [lacking(name, fact, why, of) for fact, of in _DCB[kind]]
         return found
 
     def _thresholds(self, name: str, unread: list[str]) -> dict[int, tuple[int, int]]:
         rows = self._bindings.get(name, []) if isinstance(self._bindings, Mapping) else []
         if not rows:
-            unread.append(f"alpha of {name}: '{BINDINGS}' does not show it")
+            why = f"'{BINDINGS}' does not show it"
+            unread.append(lacking(name, Fact.BUFFER, why, "of all priorities: alpha"))
         return {
             row["tc"]: (row["pool"], row["threshold"])
             for row in rows
@@ -251,7 +264,8 @@ def _reds(
         band = int(minor, 16) - 1
         one = red.of_options(str(row.get("handle", "")).rstrip(":"), row.get("options", {}))
         if one is None:
-            unread.append(f"ECN of {name} queue {PRIORITY_COUNT - 1 - band}: its RED is half shown")
+            queue = f"queue {PRIORITY_COUNT - 1 - band}"
+            unread.append(lacking(name, Fact.ECN, "its RED is half shown", queue))
         else:
             found[band] = one
     return found, unread

@@ -148,9 +148,9 @@ def test_whether_it_is_saved_whatever_stands_around_it():
 def test_what_is_not_understood_is_said():
     text = "#\ninterface 25GE1/0/1\n dcb pfc enable lost mode auto\n trust upstream gone\n"
     unread = read(text).unread
-    assert "dcb pfc lost of 25GE1/0/1: it is not shown" in unread
-    assert "diffserv domain gone of 25GE1/0/1: it is not shown" in unread
-    assert "PFC of 25GE1/0/1: it is negotiated by DCBX" in unread
+    assert "25GE1/0/1: PFC of all priorities: dcb pfc lost is not shown" in unread
+    assert "25GE1/0/1: priority of DSCPs: diffserv domain gone is not shown" in unread
+    assert "25GE1/0/1: PFC of all priorities: it is negotiated by DCBX" in unread
     percent = (
         "#\ndrop-profile p\n color green low-limit 50 high-limit 90 discard-percentage 10\n"
         "#\ninterface 25GE1/0/1\n qos queue 3 wred p\n qos queue 3 ecn\n"
@@ -158,6 +158,17 @@ def test_what_is_not_understood_is_said():
     assert any("not in bytes" in reason for reason in read(percent).unread)
     with pytest.raises(ReadError, match="showed no configuration"):
         read("")
+
+
+def test_a_configuration_that_was_cut_off_is_no_configuration():
+    """VRP prints ``return`` last: Huawei, CloudEngine command reference."""
+    with pytest.raises(ReadError, match="seems cut off.*does not end with 'return'"):
+        read(FIXTURE[: FIXTURE.rindex("return")])
+
+
+def test_a_frame_size_that_cannot_be_read_is_no_default():
+    with pytest.raises(ReadError, match="no number in 'jumboframe enable many'"):
+        read("#\ninterface 25GE1/0/1\n jumboframe enable many\n")
 
 
 @pytest.mark.parametrize(

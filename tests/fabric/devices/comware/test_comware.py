@@ -45,7 +45,7 @@ REMOVES = {
 
 
 def switch() -> Typed:
-    text = "\n".join(lines_of(FIXTURE))
+    text = "\n".join(line for line in lines_of(FIXTURE) if not line.startswith(" version "))
     return Typed(text, negation="undo", one_value=ONE_VALUE, removes=REMOVES)
 
 
@@ -139,9 +139,9 @@ def test_a_published_configuration():
     assert port.ingress_buffers == (IngressBuffer(5, 2048 * 256, 48 * 256, 0, 0.5),)
     bare = found.port("HundredGigE1/0/2")
     assert (bare.trust, bare.link_pause) == ("pcp", True)
-    assert "MTU of HundredGigE1/0/2: it has the model's default" in found.unread
+    assert "HundredGigE1/0/2: MTU: it has the model's default" in found.unread
     assert any("400G-WRED-Template" in reason for reason in found.unread)
-    assert any("scheduling of HundredGigE1/0/49:2" in reason for reason in found.unread)
+    assert any("HundredGigE1/0/49:2: scheduling of" in reason for reason in found.unread)
     assert {p.name for p in found.ports} == {*PORTS, "HundredGigE1/0/2"}
 
 
@@ -166,6 +166,26 @@ def test_the_live_pfc_state_goes_before_the_configured_one():
     absent = read(FIXTURE, **{PFC: "Interface AdminMode\n"})
     assert absent.port("HundredGigE1/0/1").pfc_priorities == (5,)
     assert any("live PFC state of HundredGigE1/0/1" in reason for reason in absent.unread)
+
+
+@pytest.mark.parametrize("at", ["interface HundredGigE1/0/49:2", "return"])
+def test_a_configuration_that_was_cut_off_is_no_configuration(at):
+    """``return`` comes last: H3C, command references, ``display current-configuration``."""
+    cut = FIXTURE[: FIXTURE.index(at)]
+    with pytest.raises(ReadError, match="seems cut off.*does not end with 'return'"):
+        read(cut)
+    with pytest.raises(ReadError, match="seems cut off"):
+        change(cut, state("comware", roce_port(PORTS[0])))
+    saved = read(FIXTURE, **{"display saved-configuration": cut})
+    assert saved.saved is None
+    assert any("does not end with 'return'" in reason for reason in saved.unread)
+
+
+def test_a_frame_size_or_a_table_that_cannot_be_read_is_no_default():
+    with pytest.raises(ReadError, match="no number in 'jumboframe enable many'"):
+        read("#\ninterface HundredGigE1/0/1\n jumboframe enable many\n")
+    text = "#\nqos map-table dscp-dot1p\n import all export 3\n#\ninterface HundredGigE1/0/1\n"
+    assert any("HundredGigE1/0/1: priority of DSCPs: " in reason for reason in read(text).unread)
 
 
 def test_facts_of_the_switch():

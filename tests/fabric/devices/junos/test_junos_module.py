@@ -193,18 +193,25 @@ def test_other_forms_are_read_or_named():
     inactive = held.port("et-0/0/5")
     assert (inactive.mtu_bytes, inactive.trust) == (1500, "none")
     assert held.unread == (
-        "forwarding class OTHER of et-0/0/0: it has no queue",
-        "ECN of scheduler STEPS: drop profile STEPS",
-        "classifier MISSING of et-0/0/4:1: it is not shown",
-        "scheduling of et-0/0/4:1: it has forwarding-class-sets",
+        "et-0/0/0: traffic class of priorities: forwarding class OTHER has no queue",
+        "et-0/0/1: ECN of queue 4: scheduler STEPS has drop profile STEPS",
+        "et-0/0/4:1: priority of DSCPs: classifier MISSING is not shown",
+        "et-0/0/4:1: scheduling of all queues: it has forwarding-class-sets",
     )
 
 
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("groups G class-of-service schedulers S priority low", "in groups"),
-        ("class-of-service shared-buffer egress buffer-partition lossless percent 5", "ECN in"),
+        (
+            "apply-groups G\nset groups G class-of-service schedulers S priority low",
+            "scheduling of all queues: group G has class-of-service",
+        ),
+        (
+            "interfaces et-0/0/0 apply-groups G\nset groups G interfaces <et-*> mtu 9216",
+            "MTU: group G has one",
+        ),
+        ("class-of-service shared-buffer egress buffer-partition lossless percent 5", "ECN of all"),
         ("class-of-service classifiers dscp GPU import default", "imports another one"),
         (
             "class-of-service classifiers dscp GPU forwarding-class CNP loss-priority low "
@@ -215,6 +222,41 @@ def test_other_forms_are_read_or_named():
 )
 def test_what_cannot_be_followed_is_said(line, says):
     assert any(says in fact for fact in read(configuration=f"{CONFIGURATION}set {line}\n").unread)
+
+
+def test_groups_that_nothing_applies_are_of_no_account():
+    line = "set groups G class-of-service schedulers S priority low\n"
+    assert read(configuration=CONFIGURATION + line).unread == read().unread
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        "member et-0/0/0",
+        'member "et-0/0/[0-3]"',
+        "member et-*",
+        "member-range et-0/0/0 to et-0/0/9",
+    ],
+)
+def test_a_member_of_an_interface_range_has_what_the_range_says(member):
+    """Juniper, Interfaces User Guide, "Interface Ranges"."""
+    ranged = EMPTY + (
+        f"set interfaces interface-range GPU {member}\n"
+        "set interfaces interface-range GPU mtu 9216\n"
+        "set interfaces interface-range GPU ether-options flow-control\n"
+        "set interfaces et-0/0/0 unit 0 family inet address 10.0.0.0/31\n"
+        "set interfaces xe-0/0/1 unit 0 family inet address 10.0.0.2/31\n"
+    )
+    inside, outside = MODULE.read(WHERE, {SHOW: ranged}).ports
+    assert (inside.mtu_bytes, inside.link_pause) == (9202, True)
+    assert (outside.mtu_bytes, outside.link_pause) == (1500, False)
+    own = ranged + "set interfaces et-0/0/0 mtu 4000\n"
+    assert MODULE.read(WHERE, {SHOW: own}).ports[0].mtu_bytes == 3986
+
+
+def test_a_number_that_is_none_is_no_default():
+    with pytest.raises(ReadError, match="mtu is 'many', no number"):
+        MODULE.read(WHERE, {SHOW: EMPTY + "set interfaces et-0/0/0 mtu many\n"})
 
 
 def test_without_forwarding_classes_there_are_junos_own():

@@ -12,6 +12,7 @@ from fabric.devices.nvue.counters import PORTS, qos_command, watchdog_command
 from fabric.devices.nvue.read import APPLIED, HARDWARE, LLDP, STARTUP, SYSTEM
 from fabric.devices.nvue.tree import expand, parse
 from fabric.qos import Ecn, IngressBuffer, Neighbor, Scheduler, Watchdog
+from fabric.unread import unseen
 from tests.fabric.devices.nvue.samples import outputs, sample, target
 
 
@@ -64,7 +65,7 @@ def test_what_others_do_to_a_port_is_seen():
     assert state.port("swp2").link_pause
     assert state.port("swp2").trust == "pcp"
     assert state.port("swp5s0").watchdog is None  # state disable
-    assert state.unread == ("receive buffer of priority 3 on swp5s0: switchd computes it",)
+    assert state.unread == ("swp5s0: receive buffer of priority 3: switchd computes it",)
 
 
 def test_neighbours_are_front_ports_with_a_name():
@@ -84,7 +85,11 @@ def test_missing_outputs_and_roce_mode_are_named():
     state = MODULE.read(target(), outputs(json.dumps(data)))
     said = {line.partition(":")[0] for line in state.unread}
     assert said >= {"model", "firmware", "serial", "startup configuration", "neighbours"}
-    assert "QoS of RoCE mode" in said
+    # RoCE mode sets what the tree does not show, of all ports.
+    facts = ("trust", "priority of DSCPs", "PFC of", "ECN of", "receive buffer of")
+    for fact in facts:
+        entry = unseen(state.unread, "swp1", fact)
+        assert "nv set qos roce" in entry, fact
     assert state.saved is None
 
 
@@ -183,3 +188,10 @@ def test_fec_is_what_is_configured_or_negotiated():
         ("swp5s0", "auto", "on"),
         ("swp5s1", "auto", "off"),
     ]
+
+
+def test_a_number_that_is_none_is_no_default():
+    data = json.loads(sample("config.json"))
+    data[1]["set"]["interface"]["swp1"]["link"]["mtu"] = "many"
+    with pytest.raises(ReadError, match="link mtu is 'many', no number"):
+        MODULE.read(target(), outputs(json.dumps(data)))

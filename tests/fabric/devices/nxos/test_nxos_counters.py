@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from fabric.devices.base import ReadError
@@ -117,3 +119,15 @@ def test_an_output_of_another_command_is_an_error(command):
 def test_commands_only_show():
     for command in (*MODULE.read_commands(target()), *MODULE.counter_commands(target())):
         assert command.startswith("show ")
+
+
+@pytest.mark.parametrize(
+    ("high", "low", "overflow", "dropped"),
+    [(0, 41, 0, 41), (5, 36, 0, 41), (5, 36, 19490, 19490), (0, 0, 0, 0)],
+)
+def test_ingress_drops_of_high_and_low_priority_are_discards(high, low, overflow, dropped):
+    text = listing("queuing-new")
+    for label, value in (("Hi Priority", high), ("Low Priority", low), ("Overflow", overflow)):
+        text, count = re.subn(rf"({label} Drop Pkts +)\d+", rf"\g<1>{value}", text, count=1)
+        assert count
+    assert values({QUEUING: text})["Ethernet1/51", "rx_discards", None] == dropped

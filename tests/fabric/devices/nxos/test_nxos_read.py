@@ -9,6 +9,7 @@ from fabric.devices.nxos import MODULE
 from fabric.devices.nxos.names import format_dscps, interface_name, is_physical, parse_dscps
 from fabric.devices.nxos.state import parse_neighbors, parse_pfc, parse_version
 from fabric.qos import Ecn, IngressBuffer, Neighbor, Scheduler, Watchdog
+from fabric.unread import Fact, unseen
 from tests.fabric.devices.nxos.listings import listing, target
 
 
@@ -243,3 +244,38 @@ def test_a_policy_that_rewrites_dscp_and_a_hash_without_ports_are_remarks():
     assert ("rewrite", "Ethernet1/1") in remarks
     assert ("ecmp", "") in remarks
     assert read().remarks == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("interface Ethernet1/1\n", "interface Ethernet1/1\n  mtu many\n"),
+        ("    mtu 9216\n    pause", "    mtu jumbo\n    pause"),
+        ("    set qos-group 7", "    set qos-group seven"),
+    ],
+)
+def test_a_number_that_is_none_is_no_default(old, new):
+    assert old in listing("running-config")
+    with pytest.raises(ReadError, match="no number in"):
+        read(**{"running-config": listing("running-config").replace(old, new)})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fact"),
+    [
+        ("bandwidth remaining percent 50", "bandwidth remaining ratio 2", Fact.SCHEDULING),
+        (
+            "pause buffer-size 27456 pause-threshold 12480 resume-threshold 12480",
+            "pause buffer-size 27456 pause-threshold dynamic 5",
+            Fact.BUFFER,
+        ),
+        ("type queuing input ROCE-INQ", "type queuing input GONE", Fact.BUFFER),
+        ("match dscp cs6", "match dscp gold", Fact.DSCPS),
+        ("    pause pfc-cos 3", "    pause no-drop", Fact.CLASS_MTU),
+    ],
+)
+def test_a_line_of_a_policy_that_cannot_be_read_hides_what_it_says(old, new, fact):
+    assert old in listing("running-config")
+    state = read(**{"running-config": listing("running-config").replace(old, new)})
+    assert unseen(state.unread, "Ethernet1/1", fact)
+    assert not unseen(read().unread, "Ethernet1/1", fact)

@@ -142,7 +142,11 @@ def test_policies_that_are_not_there_are_said():
     text = "interface ethernet1/1/1\n trust-map dscp lost\n"
     found = read(text)
     assert found.ports[0].trust == "dscp"
-    assert "trust dscp-map lost of ethernet1/1/1: it is not shown" in found.unread
+    said = "ethernet1/1/1: priority of DSCPs: trust dscp-map lost is not shown"
+    assert said in found.unread
+    for line in ("mtu many", "mtu 9,216"):
+        with pytest.raises(ReadError, match="no number in 'mtu"):
+            read(f"interface ethernet1/1/1\n {line}\n")
     with pytest.raises(ReadError, match="showed no configuration"):
         read("")
 

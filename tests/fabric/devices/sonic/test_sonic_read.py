@@ -120,7 +120,7 @@ def test_a_buffer_that_the_switch_computes_itself_is_unread():
     assert state.port("Ethernet0").ingress_buffers == ()
     for port in ("Ethernet0", "Ethernet1"):
         assert any(
-            line.startswith(f"receive buffer of priority 3 on {port}") for line in state.unread
+            line.startswith(f"{port}: receive buffer of priority 3: ") for line in state.unread
         )
 
 
@@ -188,7 +188,7 @@ def test_a_shaped_queue_is_said():
     def shaped(tables):
         tables["SCHEDULER"]["scheduler.0"]["pir"] = "125000000"
 
-    assert any("rate limit of queue 0" in line for line in changed(shaped).unread)
+    assert any(": rate limit of queue 0: " in line for line in changed(shaped).unread)
 
 
 def counters():
@@ -327,3 +327,21 @@ def test_headroom_that_the_switch_has_chosen_is_for_cables_of_certain_lengths():
     assert fits("0m") is None
     # Somebody's own profile has nothing to do with the cable.
     assert fits("300m", "egress_lossless_profile") is None
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "field"),
+    [
+        ("PORT", "Ethernet0", "mtu"),
+        ("DSCP_TO_TC_MAP", "AZURE", "26"),
+        ("WRED_PROFILE", "AZURE_LOSSLESS", "green_max_threshold"),
+        ("PFC_WD", "Ethernet0", "detection_time"),
+    ],
+)
+def test_a_number_that_is_none_is_no_default(table, key, field):
+    def spoil(tables):
+        assert field in tables[table][key]
+        tables[table][key][field] = "many"
+
+    with pytest.raises(ReadError, match=f"{field} is 'many', no number"):
+        changed(spoil)

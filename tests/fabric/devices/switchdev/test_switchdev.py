@@ -83,7 +83,7 @@ def test_what_is_not_ours_stays():
     assert kernel.qdiscs["swp1"][0]["kind"] == "tbf"
     assert {row["kind"] for row in kernel.qdiscs["swp2s0"]} == {"tbf"}
     read = BRIDGE.read(target("bridge", *PORTS), answers(BRIDGE, kernel))
-    assert "classification of swp1: filter 7 is of another kind" in read.unread
+    assert "swp1: priority of DSCPs: filter 7 is of another kind" in read.unread
     kernel.run(made.rollback)
     assert kernel.filters["swp1"] == {7: theirs}
     assert any(row["kind"] == "clsact" for row in kernel.qdiscs["swp1"])
@@ -260,7 +260,7 @@ def test_banners_and_cut_off_answers():
     )
     read = BRIDGE.read(target("bridge", "swp1"), {LINKS: links, QDISCS: "[]\nroot@sw1:~# "})
     assert read.port("swp1").mtu_bytes == 1500
-    assert any("classification of swp1" in reason for reason in read.unread)
+    assert any("swp1: priority of DSCPs" in reason for reason in read.unread)
     with pytest.raises(ReadError, match="no complete JSON"):
         BRIDGE.read(target("bridge", "swp1"), {LINKS: links[:-9], QDISCS: "[]"})
     with pytest.raises(ReadError, match="was not answered"):
