@@ -1,11 +1,14 @@
 """The shell script that carries out a host's change, or takes it back, in one round trip.
 
 Plain POSIX sh, read from standard input: nothing has to be installed on the host.
-Files are replaced whole or not at all.
+Files are replaced whole or not at all. One that is not byte for byte what the plan
+quotes of it (no newline at its end, another encoding) is kept beside itself, as
+``PATH.before-DIGEST``, and that is what a roll-back restores.
 """
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 from collections.abc import Sequence
 
@@ -37,6 +40,19 @@ write() {{
         mv -f "$1.paisoar" "$1" &&
         files=1
 }}
+# keep PATH KEPT CONTENT: a copy of what CONTENT does not hold; copies of earlier runs go.
+keep() {{
+    rm -f "$1".before-*
+    [ ! -f "$1" ] || [ "$(cat "$1"; echo x)" = "$3x" ] || cp -p "$1" "$2"
+}}
+# restore PATH KEPT MODE CONTENT
+restore() {{
+    if [ -f "$2" ]; then
+        mv -f "$2" "$1" && files=1
+    else
+        write "$1" "$3" "$4"
+    fi
+}}
 # away PATH
 away() {{
     [ -e "$1" ] || return 0
@@ -54,7 +70,10 @@ def apply_script(files: Sequence[FileChange], commands: Sequence[str]) -> str:
     """
     lines = [_HEAD, _stopping("stop")]
     for file in files:
-        lines.append(_step(_file(file.path, file.mode, file.after), f"write {file.path}", "stop"))
+        if file.before is not None:
+            keep = ("keep", file.path, _kept(file), file.before)
+            lines.append(_step(shlex.join(keep), f"keep {file.path}", "stop"))
+        lines.append(_step(_file(file), f"write {file.path}", "stop"))
     lines.append(_step("reload", "systemctl daemon-reload", "stop"))
     lines += [_step(command, command, "stop") for command in commands]
     lines.append(f"changed {1 if commands else '$files'}")
@@ -70,19 +89,28 @@ def rollback_script(files: Sequence[FileChange], commands: Sequence[str]) -> str
     lines = [_HEAD, _stopping("note")]
     lines += [_step(command, command, "note") for command in commands]
     for file in files:
-        lines.append(
-            _step(_file(file.path, file.mode, file.before), f"restore {file.path}", "note")
-        )
+        lines.append(_step(_restored(file), f"restore {file.path}", "note"))
     lines.append(_step("reload", "systemctl daemon-reload", "note"))
     lines.append(f"changed {1 if commands else '$files'}")
     lines.append('exit "$failed"')
     return "\n".join(lines) + "\n"
 
 
-def _file(path: str, mode: str, content: str | None) -> str:
-    if content is None:
-        return f"away {shlex.quote(path)}"
-    return f"write {shlex.quote(path)} {shlex.quote(mode)} {shlex.quote(content)}"
+def _file(file: FileChange) -> str:
+    if file.after is None:
+        return shlex.join(("away", file.path))
+    return shlex.join(("write", file.path, file.mode, file.after))
+
+
+def _restored(file: FileChange) -> str:
+    if file.before is None:
+        return shlex.join(("away", file.path))
+    return shlex.join(("restore", file.path, _kept(file), file.mode, file.before))
+
+
+def _kept(file: FileChange) -> str:
+    digest = hashlib.sha256((file.before or "").encode()).hexdigest()[:8]
+    return f"{file.path}.before-{digest}"
 
 
 def _stopping(name: str) -> str:
@@ -94,6 +122,6 @@ def _stopping(name: str) -> str:
 def _step(command: str, name: str, otherwise: str) -> str:
     # Its input is not the rest of this script. A newline ends what may be a comment.
     # A subshell would forget that a file was written; an ``exit`` inside needs one.
-    if command.startswith(("write ", "away ")) or command == "reload":
+    if command.startswith(("keep ", "write ", "restore ", "away ")) or command == "reload":
         return f'{command} > "$said" 2>&1 || {otherwise} {shlex.quote(name)}'
     return f'( {command}\n) < /dev/null > "$said" 2>&1 || {otherwise} {shlex.quote(name)}'

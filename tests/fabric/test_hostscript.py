@@ -81,6 +81,36 @@ def test_forth_and_back_leaves_what_was_there(run, tmp_path, shell):
     ]
 
 
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("content", [b"before", b"before\r\n", b"caf\xe9\n", b""])
+def test_a_file_comes_back_byte_for_byte(run, tmp_path, shell, content):
+    path = tmp_path / "script"
+    path.write_bytes(content)
+    path.chmod(0o710)
+    # As far as lines of text on a terminal tell of it.
+    text = "".join(f"{line}\n" for line in content.decode(errors="replace").splitlines())
+    files = (FileChange(str(path), text, "after\n", "0755"),)
+    for _ in range(2):
+        assert run(apply_script(files, ()), shell).returncode == 0
+        assert path.read_text() == "after\n"
+        back = run(rollback_script(files, ()), shell)
+        assert (back.returncode, back.stdout) == (0, f"{CHANGED}\n")
+        assert path.read_bytes() == content
+        assert path.stat().st_mode & 0o777 == 0o710
+        assert {name.name for name in tmp_path.iterdir()} == {"bin", "script", "systemctl.log"}
+
+
+def test_what_an_earlier_run_kept_is_not_what_a_later_one_restores(run, tmp_path):
+    path = tmp_path / "script"
+    path.write_bytes(b"before")
+    files = (FileChange(str(path), "before\n", "after\n", "0755"),)
+    assert run(apply_script(files, ())).returncode == 0
+    path.write_text("before\n")
+    assert run(apply_script(files, ())).returncode == 0
+    assert run(rollback_script(files, ())).returncode == 0
+    assert path.read_bytes() == b"before\n"
+
+
 def test_files_that_are_so_already_change_nothing(run, tmp_path):
     path = tmp_path / "same"
     path.write_text("same\n")
