@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from fabric.access import Access, access_to
 from fabric.counters import CounterSnapshot
-from fabric.devices.base import DeviceModule, ReadError, Target
+from fabric.devices.base import CUT_OFF, DeviceModule, ReadError, Target
 from fabric.devices.registry import module_of, target_of
 from fabric.errors import DeviceError, DevicesError, PaisoarError, UnreachableError
 from fabric.hostssh import Answer, run_on_host
@@ -156,12 +156,18 @@ def parse_states(site: Site, readings: Mapping[str, Reading]) -> States:
 def _state(module: DeviceModule, target: Target, reading: Reading) -> DeviceQos:
     """What a device does. DeviceError where it refused every command.
 
+    ReadError where its configuration did not come whole: what is missing is not missing
+    on the device, and to ask again is easy.
+
     What it does not show comes with its complaints about the commands that would.
     """
     _answering(target.device, reading)
     state = module.read(target, reading.outputs)
     if not state.unread:
         return state
+    for fact in state.unread:
+        if fact.startswith(CUT_OFF):
+            raise ReadError(f"{target.device}: {fact}")
     reasons = tuple(f"`{command}`: {said}" for command, said in reading.refused.items())
     return dataclasses.replace(state, unread=(*state.unread, *reasons))
 

@@ -5,6 +5,7 @@ import concurrent.futures
 import dataclasses
 import gc
 import logging
+import re
 import socket
 import time
 from pathlib import Path
@@ -314,3 +315,15 @@ def test_an_output_in_another_form_fails_that_device_alone(text, tmp_path, monke
         states = parse_states(net.site, {"leaf1": good, "leaf2": bad})
         assert list(states.states) == ["leaf1"]
         assert "leaf2: understand what it printed" in states.failed["leaf2"].message
+
+
+def test_a_configuration_that_came_only_in_part_is_a_failed_read(tmp_path, monkeypatch):
+    with switch_site(tmp_path, monkeypatch) as net:
+        commands = module_of(net.site, "leaf1").read_commands(target_of(net.site, "leaf1"))
+        outputs = collect_device(net.site, "leaf1", commands)
+        running = outputs["show running-config"]
+        ports = list(re.finditer(r"^interface Ethernet", running, re.MULTILINE))
+        cut = Reading({**outputs, "show running-config": running[: ports[-1].start()]})
+        states = parse_states(net.site, {"leaf1": cut, "leaf2": Reading(outputs)})
+        assert list(states.states) == ["leaf2"]
+        assert "the running configuration seems cut off" in states.failed["leaf1"].message

@@ -76,12 +76,21 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
         firmware=version.firmware,
         serial=version.serial,
         config_sha256=sha256(outputs[RUNNING]),
-        saved=None if lost else is_saved(outputs, RUNNING, STARTUP, sha256, unread),
+        saved=None if lost else _saved(outputs, configured, unread),
         neighbors=neighbors,
         unread=tuple(dict.fromkeys(unread)),
         facts=_facts(ports, live, links),
         remarks=tuple(remarks(sections)),
     )
+
+
+def _saved(outputs: Outputs, configured: Iterable[str], unread: list[str]) -> bool | None:
+    """None also of a startup configuration that was cut off."""
+    startup = parse(outputs.get(STARTUP, ""))
+    if startup and _lost(outputs[STARTUP], startup, _configured(startup), configured)[0]:
+        unread.append(f"startup configuration: '{STARTUP}' seems cut off")
+        return None
+    return is_saved(outputs, RUNNING, STARTUP, sha256, unread)
 
 
 def _configured(sections: Iterable[Section]) -> dict[str, Section]:

@@ -279,3 +279,12 @@ def test_a_line_of_a_policy_that_cannot_be_read_hides_what_it_says(old, new, fac
     state = read(**{"running-config": listing("running-config").replace(old, new)})
     assert unseen(state.unread, "Ethernet1/1", fact)
     assert not unseen(read().unread, "Ethernet1/1", fact)
+
+
+def test_a_startup_configuration_that_was_cut_off_is_not_another_one():
+    text = listing("running-config")
+    cut = text[: text.index("interface Ethernet1/4")]
+    state = read(**{"startup-config": cut})
+    assert state.saved is None
+    assert any("'show startup-config' seems cut off" in fact for fact in state.unread)
+    assert read(**{"startup-config": text.replace("9216", "9000")}).saved is False
