@@ -105,6 +105,8 @@ class FakeFabric:
         self.registered_bytes = 0
         self.open_objects = 0
         self.cut = False
+        self.no_way = False
+        self.exhausted = False
         self._slow = slow
         self._random = random.Random(7)
         self._numbers = itertools.count(100)
@@ -234,6 +236,8 @@ class MR(_Closes):
 
 class CQ(_Closes):
     def __init__(self, context: Context, cqe: int):
+        if context.fabric.exhausted:
+            raise PyverbsRDMAError("Failed to create a CQ", errno.ENOMEM)
         super().__init__(context.fabric, context)
         self.cqe = cqe
         self._entries: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -325,13 +329,17 @@ class SendWR:
         # As pyverbs: a raw pointer, which keeps nothing alive.
         self._next: weakref.ref[SendWR] | None = None
 
-    @property
-    def next_wr(self) -> SendWR | None:
+    def following(self) -> SendWR | None:
         if self._next is None:
             return None
         following = self._next()
         require(following is not None, "next_wr points to a request that is gone")
         return following
+
+    @property
+    def next_wr(self) -> SendWR:
+        # pyverbs makes a request of its own without an SGE here, which it refuses.
+        raise PyverbsUserError("A WR needs at least one SGE")
 
     @next_wr.setter
     def next_wr(self, val: SendWR) -> None:
@@ -388,6 +396,8 @@ class QP(_Closes):
 
     def to_rtr(self, attr: QPAttr) -> None:
         require(self.state == C.IBV_QPS_INIT, "RTR comes after INIT")
+        if self.fabric.no_way:
+            raise PyverbsRDMAError("Failed to modify QP state to RTR", errno.ENETUNREACH)
         for name in _FOR_RTR:
             require(hasattr(attr, name), f"RTR needs {name}")
         require(C.IBV_MTU_256 <= attr.path_mtu <= self.fabric.active_mtu, "MTU above the port's")
@@ -428,7 +438,7 @@ class QP(_Closes):
         while request is not None:
             self._post(request)
             length += 1
-            request = request.next_wr
+            request = request.following()
         self.fabric.chains.append(length)
 
     def _post(self, wr: SendWR) -> None:

@@ -172,7 +172,8 @@ def test_refused_memory_speaks_of_size_device_and_limit(monkeypatch):
     [
         ({"devices": []}, {}, ToolError, "no RDMA device"),
         ({}, {"device": "mlx5_9"}, InputError, "mlx5_9"),
-        ({"port_state": C.IBV_PORT_DOWN}, {}, ToolError, "not active"),
+        ({"port_state": C.IBV_PORT_DOWN}, {}, ToolError, "rxe0 port 1 is DOWN, not ACTIVE"),
+        ({}, {"port": 2}, InputError, "rxe0 has no port 2"),
         ({"active_mtu": 3}, {"mtu": 4096}, InputError, "active MTU of 1024"),
         ({"gids": []}, {}, ToolError, "no RoCEv2 address"),
         ({}, {"gid_index": 7}, InputError, "no GID 7"),
@@ -184,6 +185,40 @@ def test_an_unfit_device_is_explained(change, settings, error, said):
         setattr(fabric, name, value)
     with pytest.raises(error, match=said):
         Device(fabric.verbs(), NetworkSettings(**settings))
+
+
+def refused():
+    """What each of two ranks says that cannot connect."""
+    token = new_token()
+    with Rendezvous(2, token) as rendezvous:
+
+        def start(rank):
+            member = Membership(rendezvous.address, token, rank, 2)
+            try:
+                with pytest.raises(ToolError) as caught:
+                    connect(member, "verbs", settings=NetworkSettings())
+            finally:
+                member.leave()
+            return str(caught.value)
+
+        with ThreadPoolExecutor(2) as pool:
+            return list(pool.map(start, range(2)))
+
+
+def test_a_peer_to_which_there_is_no_way_is_named_with_both_addresses(monkeypatch):
+    fabric = use(monkeypatch)
+    fabric.no_way = True
+    for rank, said in enumerate(refused()):
+        assert "rxe0 port 1, GID index 2 (0000:" in said
+        assert f"finds no way to rxe0 GID index 2 of rank {1 - rank}" in said
+        assert "ip neigh" in said
+
+
+def test_a_device_without_room_is_named_with_what_it_has_not(monkeypatch):
+    fabric = use(monkeypatch)
+    fabric.exhausted = True
+    for said in refused():
+        assert "rxe0 port 1: cannot make a completion queue of" in said
 
 
 def test_addresses_of_different_kinds_are_refused_with_both_sides_shown(monkeypatch):
@@ -256,6 +291,8 @@ def test_the_stand_in_refuses_wrong_states_bounds_and_links():
     first = verbs.SendWR(num_sge=1, sg=[inside])
     first.next_wr = verbs.SendWR(num_sge=1, sg=[inside])
     with pytest.raises(Illegal, match="gone"):
+        first.following()
+    with pytest.raises(verbs.PyverbsUserError):
         _ = first.next_wr
     with pytest.raises(TypeError):
         first.next_wr = None

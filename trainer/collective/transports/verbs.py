@@ -110,8 +110,8 @@ class VerbsTransport:
         at = SLOTS * _HEADER_BYTES + _CREDIT_BYTES
         self._used = self._notes.memory[at : at + _CREDIT_BYTES].view(np.uint64)
         depth = _QUEUE * settings.channels
-        self._sent_queue = verbs.CQ(self._device.context, 2 * depth)
-        self._received_queue = verbs.CQ(self._device.context, depth)
+        self._sent_queue = self._device.completion_queue(2 * depth)
+        self._received_queue = self._device.completion_queue(depth)
         self._pairs = [
             _Pair(self._queue_pair(), self._queue_pair()) for _ in range(settings.channels)
         ]
@@ -224,11 +224,7 @@ class VerbsTransport:
             cap=capacity,
             sq_sig_all=0,
         )
-        pair = verbs.QP(self._device.pd, attributes)
-        initial = verbs.QPAttr(port_num=self._device.settings.port)
-        initial.qp_access_flags = verbs.IBV_ACCESS_REMOTE_WRITE
-        pair.to_init(initial)
-        return pair
+        return self._device.queue_pair(attributes)
 
     def _connect(self) -> None:
         verbs, party = self._verbs, self._party
@@ -236,14 +232,16 @@ class VerbsTransport:
         psn = secrets.randbelow(1 << 24)
         used_at = address_of(self._notes.memory) + SLOTS * _HEADER_BYTES + _CREDIT_BYTES
         address = self._device.address
-        common = {"gid": address.gid, "psn": psn}
+        place = f"{self._device.name} GID index {address.index}"
+        whose = f"{place} of rank {party.number(self.rank)}"
+        common = {"gid": address.gid, "psn": psn, "whose": whose}
         mine = {
             "right": {**common, "numbers": [pair.right.qp_num for pair in self._pairs]},
             "left": {**common, "numbers": [pair.left.qp_num for pair in self._pairs]},
             "inbox": [address_of(self._inbox.memory), inbox.rkey],
             "used": [used_at, notes.rkey],
             "kind": address.kind,
-            "place": f"{self._device.name} GID index {address.index}",
+            "place": place,
         }
         every = party.gather("verbs address", mine)
         self._agree(every)

@@ -6,10 +6,12 @@ pyverbs is loaded when it is first needed. Written for Debian's
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
 import resource
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -79,17 +81,12 @@ class Device:
         try:
             self.context = verbs.Context(name=self.name)
             self.pd = verbs.PD(self.context)
-            port = self.context.query_port(settings.port)
         except verbs.PyverbsError as error:
             raise ToolError(
                 f"{self.name}: cannot open the device: {error}",
                 advice="Look at ibv_devinfo, and at the permissions of /dev/infiniband.",
             ) from error
-        if port.state != verbs.IBV_PORT_ACTIVE:
-            raise ToolError(
-                f"{self.name} port {settings.port} is not active",
-                advice="Look at the cable and at ip link.",
-            )
+        port = self._port()
         active = PATH_MTUS[port.active_mtu - verbs.IBV_MTU_256]
         if settings.mtu > active:
             raise InputError(
@@ -119,8 +116,41 @@ class Device:
                 "LimitMEMLOCK=infinity for a service, --ulimit memlock=-1 for a container.",
             ) from error
 
+    def completion_queue(self, depth: int) -> Any:  # noqa: ANN401 (pyverbs has no types)
+        """A queue of so many completions; ToolError where the device has no more."""
+        try:
+            return self.verbs.CQ(self.context, depth)
+        except self.verbs.PyverbsError as error:
+            raise self._exhausted(f"a completion queue of {depth}", error) from error
+
+    def queue_pair(self, attributes: Any) -> Any:  # noqa: ANN401 (pyverbs has no types)
+        """A queue pair in INIT that the peer may write through; ToolError where there is none."""
+        verbs = self.verbs
+        try:
+            pair = verbs.QP(self.pd, attributes)
+            initial = verbs.QPAttr(port_num=self.settings.port)
+            initial.qp_access_flags = verbs.IBV_ACCESS_REMOTE_WRITE
+            pair.to_init(initial)
+        except verbs.PyverbsError as error:
+            raise self._exhausted("a queue pair", error) from error
+        return pair
+
     def connect(self, queue_pair: Any, peer: dict[str, Any], number: int, psn: int) -> None:  # noqa: ANN401
-        """Bring an initialised queue pair to ready-to-send with the peer's ``number``-th."""
+        """Bring an initialised queue pair to ready-to-send with the peer's ``number``-th.
+
+        ToolError where the device finds no way to the peer's GID.
+        """
+        try:
+            self._connect(queue_pair, peer, number, psn)
+        except self.verbs.PyverbsError as error:
+            raise ToolError(
+                f"{self.name} port {self.settings.port}, GID index {self.address.index} "
+                f"({self.address.gid}) finds no way to {peer['whose']} ({peer['gid']}): {error}",
+                advice="Look at ip route get and ip neigh of that address, and at the GID index "
+                "on both hosts: --network gid_index=N, or PAISOAR_NETWORK of each host.",
+            ) from error
+
+    def _connect(self, queue_pair: Any, peer: dict[str, Any], number: int, psn: int) -> None:  # noqa: ANN401
         verbs, settings = self.verbs, self.settings
         route = verbs.GlobalRoute(
             dgid=verbs.GID(peer["gid"]),
@@ -147,6 +177,32 @@ class Device:
         """Close it; what was made with it is closed before."""
         self.pd.close()
         self.context.close()
+
+    def _port(self) -> Any:  # noqa: ANN401 (pyverbs has no types)
+        """The port's attributes; ToolError where it is not there or carries nothing."""
+        verbs, number = self.verbs, self.settings.port
+        try:
+            port = self.context.query_port(number)
+        except verbs.PyverbsError as error:
+            raise InputError(
+                f"{self.name} has no port {number}: {error}",
+                key="network.port",
+                advice="Look at ibv_devinfo; most devices have port 1 only.",
+            ) from error
+        if port.state != verbs.IBV_PORT_ACTIVE:
+            interface = interface_of(self.name, number)
+            known = f" ({interface})" if interface else ""
+            raise ToolError(
+                f"{self.name} port {number}{known} is {_port_state(verbs, port.state)}, not ACTIVE",
+                advice=f"Look at the cable and at ip link show {interface}".rstrip() + ".",
+            )
+        return port
+
+    def _exhausted(self, what: str, error: Exception) -> ToolError:
+        return ToolError(
+            f"{self.name} port {self.settings.port}: cannot make {what}: {error}",
+            advice="Look at what else uses the device (rdma resource show), and at ulimit -l.",
+        )
 
     def _address(self) -> Address:
         verbs, settings = self.verbs, self.settings
@@ -179,6 +235,27 @@ class Device:
         version = "v2" if entry.gid_type == self.verbs.IBV_GID_TYPE_ROCE_V2 else "v1"
         family = "IPv4" if gid.startswith(_MAPPED_IPV4) else "IPv6"
         return Address(gid, entry.gid_index, f"RoCE{version} over {family}")
+
+
+def interface_of(device: str, port: int) -> str:
+    """The network interface of a device's port, as sysfs shows it; empty where it does not.
+
+    Source: Linux Documentation/ABI/stable/sysfs-class-infiniband, ``gid_attrs/ndevs``.
+    """
+    folder = Path(f"/sys/class/infiniband/{device}/ports/{port}/gid_attrs/ndevs")
+    with contextlib.suppress(OSError):
+        for entry in sorted(folder.iterdir()):
+            # An unused entry cannot be read.
+            with contextlib.suppress(OSError):
+                return entry.read_text().strip()
+    return ""
+
+
+def _port_state(verbs: Verbs, state: int) -> str:
+    # By name: constants of other kinds begin with IBV_PORT_ too.
+    known = ("NOP", "DOWN", "INIT", "ARMED", "ACTIVE_DEFER")
+    names = (name for name in known if verbs.names.get(f"IBV_PORT_{name}") == state)
+    return next(names, f"in state {state}")
 
 
 def _choose(verbs: Verbs, settings: NetworkSettings) -> str:
