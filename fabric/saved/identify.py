@@ -17,7 +17,8 @@ from fabric.devices.nic import NicFamily
 from fabric.devices.registry import NICS, SWITCHES, known, load
 from fabric.errors import PaisoarError
 from fabric.qos import DeviceQos
-from fabric.saved.layout import DeviceRow, file_name, without_echo
+from fabric.saved.layout import DeviceRow, file_name
+from fabric.saved.terminal import without_echo
 
 LINUX = "linux"
 DEFAULT_SPEED_BPS = 25 * 10**9

@@ -21,6 +21,7 @@ from typing import Any
 
 from fabric.errors import InputError
 from fabric.planfile import write_private
+from fabric.saved.terminal import clean
 from fabric.site import MAX_CABLE_M, Site
 from fabric.textfile import MAX_FILE_BYTES, read_bytes, refuse_binary
 from fabric.topology import PortRef
@@ -32,32 +33,6 @@ MAX_NAME = 200
 NIC_CELLS = ("interface", "family", "rdma", "speed", "address")
 _CHOICES = {"kind": ("switch", "host"), "role": ("leaf", "spine")}
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
-_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[()][A-Z0-9]|[\x00\x07]")
-_CURSOR_LEFT = re.compile(r"\x1b\[(\d*)D")
-# The blanks behind it overwrite it where a return or a backspace follows them; those
-# behind the last one are the indentation of the line that it stood on.
-_PAGER = re.compile(
-    r"[ \t]*-{2,} ?\(?more[^\n\r\x08-]*-*(?:\(\d+%\)-*)?(?:[ \t]*[\r\x08]+)*", re.IGNORECASE
-)
-_PROMPT = re.compile(r"[\w.@:~()/-]+[#>$%] ?")
-# A prompt between lines, with or without a command behind it.
-_PROMPT_LINE = re.compile(
-    r"^(?:[\w.-]+@(?P<host>[\w.-]+)(?::[\w~/.-]*)?[#>$%]|<(?P<vrp>[\w.-]+)>"
-    r"|(?P<cli>[A-Za-z][\w.-]*)(?:\([\w./-]+\))?[#>])[ \t]*"
-    r"(?:(?:show|sh|display|dis|terminal|term|end|exit|quit|no|screen-length|cat|sudo)\b[^\n]*)?"
-    r"(?:\n|\Z)",
-    re.MULTILINE,
-)
-_HOSTNAME = re.compile(
-    r"^(?:set system )?(?:hostname|switchname|sysname|host-name) (\S+)", re.MULTILINE
-)
-# Log messages of NX-OS, EOS and IOS (``%FACILITY-3-NAME:``), of Comware and VRP.
-_LOG_LINE = re.compile(
-    r"^(?:(?:<\d+>)?(?:[*.]?(?:\d{4} )?%?[A-Z][a-z]{2} +\d{1,2} |1 \d{4}-\d\d-\d\dT)[^%\n\"]*)?"
-    r"(?:%[A-Z]\w*(?:-\w+)*-[0-7]-\w+: |%%\d\d\w+/[0-7]/\w+|\b[A-Z]\w*/[0-7]/[A-Z]\w*: )[^\n]*"
-    r"(?:\n|\Z)",
-    re.MULTILINE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +167,7 @@ def _files(folder: str, notes: list[str]) -> dict[str, str]:
             limit = MAX_FILE_BYTES // 2**20
             notes.append(f"{Path(folder).name}/{name}: larger than {limit} MiB; not looked at")
             continue
-        found[name] = clean(decoded(data))
+        found[name] = clean(decoded(data), name.removesuffix(SUFFIX), Path(folder).name)
     return found
 
 
@@ -204,53 +179,6 @@ def decoded(data: bytes) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return data.decode("latin-1")
-
-
-def clean(text: str) -> str:
-    """The output alone: no carriage returns, colours, pager lines, echo or prompt.
-
-    What a terminal has erased is gone. A prompt or a log message that came between
-    two lines is left out with its line.
-    """
-    if "\x1b" in text or "\x07" in text or "\x00" in text:
-        text = _CURSOR_LEFT.sub(lambda match: "\x08" * min(int(match[1] or 1), 512), text)
-        text = _ESCAPES.sub("", text)
-    if any(word in text for word in ("--More", "--more", "--MORE", "-- More", "(more")):
-        text = _PAGER.sub("", text)
-    if "\r" in text or "\x08" in text:
-        text = re.sub(r"\r+\n", "\n", text).replace("\r", "\n").replace("\x08", "")
-    if any(mark in text for mark in "#>$%"):
-        text = _LOG_LINE.sub("", _without_prompts(text))
-    end = text.rstrip()
-    last = end[end.rfind("\n") + 1 :]
-    if last and len(last) < 64 and _PROMPT.fullmatch(last.strip()):
-        text = end[: len(end) - len(last)]
-    return text
-
-
-def _without_prompts(text: str) -> str:
-    """The text without lines that are a prompt; of that name where the text tells it.
-
-    The last line of a banner can look like one: ``Welcome#``.
-    """
-    own = _HOSTNAME.search(text)
-
-    def kept(match: re.Match[str]) -> str:
-        name = match["host"] or match["vrp"] or match["cli"]
-        return match[0] if own is not None and own[1] != name else ""
-
-    return _PROMPT_LINE.sub(kept, text)
-
-
-def without_echo(command: str, text: str) -> str:
-    """The output without the line on which the command was typed."""
-    first, newline, rest = text.partition("\n")
-    typed = first.strip()
-    if newline and typed.endswith(command):
-        before = typed.removesuffix(command).rstrip()
-        if not before or before[-1] in "#>$%":
-            return rest
-    return text
 
 
 def _rows(path: Path, first: str) -> list[tuple[int, dict[str, str]]]:

@@ -8,13 +8,12 @@ from fabric.errors import InputError
 from fabric.saved.layout import (
     CableRow,
     DeviceRow,
-    clean,
     decoded,
     file_name,
     load_folder,
     save_outputs,
-    without_echo,
 )
+from fabric.saved.terminal import clean, without_echo
 from fabric.topology import PortRef
 
 
@@ -110,6 +109,73 @@ def test_a_pager_leaves_the_next_line_its_indentation(pager):
 def test_a_prompt_or_a_log_message_between_two_lines_is_left_out(line):
     before, after = "interface Ethernet1/1\n  mtu 9216\n", "  no shutdown\n"
     assert clean(before + line + "\n" + after) == before + after
+
+
+SESSION = """\
+leaf1# terminal length 0
+leaf1# show version
+Cisco Nexus Operating System (NX-OS) Software
+leaf1# ping 10.0.0.1 count 1
+64 bytes from 10.0.0.1: icmp_seq=0 ttl=254 time=0.6 ms
+leaf1# sh run
+interface Ethernet1/1
+  mtu 9216
+leaf1# copy running-config startup-config
+[########################################] 100%
+Copy complete.
+leaf1# configure terminal
+leaf1(config)# interface Ethernet1/2
+leaf1(config-if)# mtu 1500
+leaf1(config-if)# end
+leaf1# """
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        ("show_running-config", "interface Ethernet1/1\n  mtu 9216\n"),
+        ("show_version", "Cisco Nexus Operating System (NX-OS) Software\n"),
+    ],
+)
+def test_of_a_session_only_what_answers_the_command_is_read(command, text):
+    assert clean(SESSION, command, "leaf1") == text
+    # Whatever the folder is called: prompts tell the switch's name.
+    assert clean(SESSION, command, "rack-7") == text
+
+
+@pytest.mark.parametrize(
+    ("prompt", "command"),
+    [
+        ("leaf1# ", "clear counters"),
+        ("admin@leaf1> ", "request system snapshot"),
+        ("admin@leaf1:~$ ", "tail -f /var/log/syslog"),
+        ("<leaf1>", "reset counters interface"),
+        ("leaf1>", "enable"),
+        ("leaf1(config-if-Et1)#", "mtu 1500"),
+    ],
+)
+def test_a_command_of_another_kind_and_what_it_printed_are_left_out(prompt, command):
+    before, after = "interface Ethernet1/1\n  mtu 9216\n", "interface Ethernet1/2\n"
+    text = f"{before}{prompt}{command}\nIt printed this.\n{prompt}\n{after}"
+    assert clean(text, "show_running-config", "leaf1") == before + after
+
+
+def test_what_was_typed_at_another_device_is_text():
+    text = "hostname leaf1\nleaf2# ping\nmore\n"
+    assert clean(text, "show_running-config", "leaf1") == text
+
+
+@pytest.mark.parametrize(
+    "typed", ["mlnx_qos -i ens1f0", "sudo mlnx_qos -i ens1f0", "/usr/bin/mlnx_qos -i ens1f0"]
+)
+def test_a_hosts_prompt_and_path_do_not_hide_what_was_typed(typed):
+    text = f"root@gpu1:~# {typed}\nDCBX mode: OS controlled\nroot@gpu1:~# exit\n"
+    assert clean(text, "mlnx_qos_-i_ens1f0", "gpu1") == "DCBX mode: OS controlled\n"
+
+
+def test_a_file_that_holds_nothing_but_another_commands_output_is_kept():
+    text = "root@gpu1:~# qos-report\nDCBX mode: OS controlled\n"
+    assert clean(text, "mlnx_qos_-i_ens1f0", "gpu1") == "DCBX mode: OS controlled\n"
 
 
 @pytest.mark.parametrize(
