@@ -13,7 +13,7 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -81,16 +81,44 @@ class Compared:
         return asdict(self) | {
             "ours_median_s": round(statistics.median(self.ours_s), 2),
             "loop_median_s": round(statistics.median(self.loop_s), 2),
+            "rounds": len(self.ours_s),
             "ratio": round(self.ratio, 2),
             "limits": {"ratio": MIN_RATIO},
             "verdict": "PASS" if self.good else "FAIL",
         }
 
 
-def compare(case: Case, rounds: int, on_step: OnStep = lambda _w, _d, _t: None) -> Compared:
+def compare_all(
+    cases: Sequence[Case],
+    rounds: int,
+    budget_s: float,
+    on_step: OnStep = lambda _w, _d, _t: None,
+    clock: Callable[[], float] = time.monotonic,
+) -> tuple[Compared, ...]:
+    """Every case, as far as the time goes: after ``budget_s`` no case and no round begins.
+
+    The first case always has a round. Cases that never began are absent. ToolError as
+    for :func:`compare`.
+    """
+    end = clock() + budget_s
+    rows: list[Compared] = []
+    for case in cases:
+        if rows and clock() >= end:
+            break
+        rows.append(compare(case, rounds, on_step, lambda: clock() < end))
+    return tuple(rows)
+
+
+def compare(
+    case: Case,
+    rounds: int,
+    on_step: OnStep = lambda _w, _d, _t: None,
+    again: Callable[[], bool] = lambda: True,
+) -> Compared:
     """Provision the case's devices both ways, in turns, so many times.
 
-    ToolError where a device does not do what was intended after either way.
+    ``again`` says whether there is time for a round after the first. ToolError where a
+    device does not do what was intended after either way.
     """
     with tempfile.TemporaryDirectory(prefix="paisoar-bench-") as name:
         path = Path(name) / "fabric.yaml"
@@ -102,6 +130,8 @@ def compare(case: Case, rounds: int, on_step: OnStep = lambda _w, _d, _t: None) 
         turns = [way for _ in range(rounds) for way in ways]
         try:
             for turn, way in enumerate(turns):
+                if turn and way == turns[0] and not again():
+                    break
                 on_step(f"{case.name}: {way}", turn, len(turns))
                 plan = _fresh(site, devices)
                 begun = time.perf_counter()

@@ -2,12 +2,15 @@
 
 Importing the commands takes a while. There is nothing to clean up yet, so an
 interrupt ends the process there and then, also amid the import of a C extension.
+Later SIGTERM, which service managers and schedulers send, ends a command as Ctrl-C
+does: what it has started does not outlive it.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from types import FrameType
 
 
@@ -22,6 +25,8 @@ def main() -> None:
     try:
         if interruptible:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, partial(_interrupt, os.getpid()))
         command_line()
     finally:
         if interruptible:
@@ -30,6 +35,14 @@ def main() -> None:
 
 def _leave(_signal: int, _frame: FrameType | None) -> None:
     os._exit(128 + signal.SIGINT)
+
+
+def _interrupt(program: int, number: int, _frame: FrameType | None) -> None:
+    if os.getpid() == program:
+        raise KeyboardInterrupt
+    # A process forked from it, which has nothing to clean up.
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 if __name__ == "__main__":
