@@ -18,6 +18,7 @@ from fabric.errors import ToolError
 GUEST_PACKAGES = (
     "openssh-server",
     "openssh-sftp-server",
+    "systemd",
     "busybox-static",
     "python3",
     "kmod",

@@ -22,6 +22,8 @@ MANAGEMENT_ADDRESS = "192.168.253.15"
 START_MTU = 1500
 LOOPBACK = ("127.0.0.1", "localhost")
 MAX_HOSTS = 16
+# Beside `init`, which every guest's first root file system has.
+GUEST_FILES = ("boot", "sshd_config", "paisoar-lab.target", "paisoar-sshd.service")
 
 Kind = Literal["host", "switch"]
 
@@ -191,7 +193,7 @@ def boot_archive(guest: Guest, addresses: dict[str, str], keys: dict[str, bytes]
         "hosts": "\n".join(hosts),
         "nics": "\n".join(_nic_lines(guest)),
     }
-    scripts = {name: guest_file(name) for name in ("boot", "sshd_config")}
+    scripts = {name: guest_file(name) for name in GUEST_FILES}
     contents = {name: f"{text}\n".encode() for name, text in texts.items()} | scripts | keys
     entries = [Entry("guest", mode=0o700)]
     entries += [Entry(f"guest/{name}", content, 0o600) for name, content in contents.items()]
