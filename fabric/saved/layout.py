@@ -21,6 +21,7 @@ from typing import Any
 
 from fabric.errors import InputError
 from fabric.planfile import write_private
+from fabric.saved.forms import named_as_read
 from fabric.saved.terminal import clean
 from fabric.site import MAX_CABLE_M, Site
 from fabric.textfile import MAX_FILE_BYTES, read_bytes, refuse_binary
@@ -168,7 +169,7 @@ def _files(folder: str, notes: list[str]) -> dict[str, str]:
             notes.append(f"{Path(folder).name}/{name}: larger than {limit} MiB; not looked at")
             continue
         found[name] = clean(decoded(data), name.removesuffix(SUFFIX), Path(folder).name)
-    return found
+    return named_as_read(found, Path(folder).name, notes)
 
 
 def decoded(data: bytes) -> str:

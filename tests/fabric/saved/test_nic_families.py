@@ -51,3 +51,33 @@ def test_every_family_is_told_by_its_files_and_only_the_fault_is_found(saved):
             name == device and "receive buffer" in reason and driver in reason
             for name, reason in skipped
         ), device
+
+
+@pytest.mark.parametrize("options", ["", "-N ", "-s ", "-s -p "])
+def test_what_dcb_prints_as_text_is_judged_like_its_json(saved, tmp_path_factory, options):
+    """``dcb pfc show dev IF`` and its like, typed by hand: without ``-j``."""
+    folder = tmp_path_factory.mktemp("text")
+    shell = Shell(tmp_path_factory.mktemp("host"), "irdma", nics=1)
+    shell.apply(shell.change())
+    for host, spoil in (("good", ""), ("broken", "dcb pfc set dev ens1f0 prio-pfc all:off")):
+        shell.run(spoil or "true")
+        save(shell, folder / host)
+        for kind in ("pfc", "ets", "app", "dcbx"):
+            (folder / host / f"dcb_-j_{kind}_show_dev_ens1f0.txt").unlink()
+            flags = options if kind == "pfc" else options.replace("-s ", "")
+            flags = flags.replace("-p ", "")
+            text = shell.run(f"dcb {flags}{kind} show dev ens1f0")
+            name = file_name(f"dcb {options}{kind} show dev ens1f0")
+            (folder / host / name).write_text(f"root@{host}:~# dcb {options}{kind} show\n{text}")
+    (folder / "good/dcb_maxrate_show_dev_ens1f0.txt").write_text("tc-maxrate 0:25Gbit\n")
+    shell.namespace.close()
+    done = subprocess.run(
+        [PAISOAR, "audit", "--from", str(folder), "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    report = json.loads(done.stdout)
+    assert {(f["rule"], f["device"]) for f in report["findings"]} == {("pfc", "broken")}
+    assert report["unknown_files"] == []
+    assert any("dcb_maxrate_show_dev_ens1f0.txt: not read" in note for note in report["notes"])
