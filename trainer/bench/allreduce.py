@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
+import os
 import re
 import secrets
 import selectors
 import socket
 import statistics
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from fabric.errors import InputError, ToolError
@@ -27,11 +27,11 @@ from trainer.bench.contenders import (
     LIMITS,
     PEERS,
     TRANSPORTS,
-    Contender,
     absent,
     contender,
     environment,
 )
+from trainer.bench.teams import Line, Team, end
 from trainer.collective.rendezvous import Rendezvous
 from trainer.collective.wire import new_token
 
@@ -43,7 +43,7 @@ TURN_S = 0.06
 _MAX_COUNT, _MIN_COUNT = 300, 2
 _SHIFTS = {"": 0, "B": 0, "KiB": 10, "MiB": 20, "GiB": 30}
 _START_WITHIN_S = 120.0
-_TURN_WITHIN_S = 120.0
+_SHARED = Path("/dev/shm")  # noqa: S108 - only for a folder of our own
 
 
 @dataclass(frozen=True)
@@ -181,95 +181,6 @@ def _row(
     )
 
 
-class _Team:
-    """The processes of one contender, and the connections to its ranks."""
-
-    def __init__(self, who: Contender, env: dict[str, str], folder: Path) -> None:
-        self.name = who.name
-        self.ranks: dict[int, _Line] = {}
-        self._log = (folder / f"{who.name}.log").open("w+b")
-        self._processes = [
-            subprocess.Popen(
-                command,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=self._log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            for command in who.commands
-        ]
-
-    def ended(self) -> bool:
-        """Whether a process has ended, which none does by itself."""
-        return any(process.poll() is not None for process in self._processes)
-
-    def run(self, nbytes: int, count: int) -> float:
-        """The median seconds of ``count`` allreduces, of the slowest rank."""
-        for line in self.ranks.values():
-            line.say({"bytes": nbytes, "count": count})
-        answers = [line.hear(_TURN_WITHIN_S) for line in self.ranks.values()]
-        return max(statistics.median(map(float, answer["seconds"])) for answer in answers)
-
-    def said(self) -> str:
-        """The last that its processes printed."""
-        self._log.flush()
-        self._log.seek(0)
-        lines = self._log.read().decode(errors="replace").strip().splitlines()
-        return " / ".join(lines[-3:])
-
-    def close(self) -> None:
-        """End its processes."""
-        for line in self.ranks.values():
-            line.close()
-        deadline = time.monotonic() + 5.0
-        for process in self._processes:
-            try:
-                process.wait(max(0.1, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                process.terminate()
-        for process in self._processes:
-            try:
-                process.wait(3.0)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        self._log.close()
-
-
-class _Line:
-    """Lines of JSON to and from one worker."""
-
-    def __init__(self, sock: socket.socket) -> None:
-        self.sock = sock
-        self._file = sock.makefile("rw")
-
-    def say(self, message: dict[str, Any]) -> None:
-        try:
-            self._file.write(json.dumps(message) + "\n")
-            self._file.flush()
-        except OSError as error:
-            raise ToolError(f"a worker has gone ({error})") from error
-
-    def hear(self, within_s: float) -> dict[str, Any]:
-        self.sock.settimeout(within_s)
-        try:
-            line = self._file.readline()
-        except OSError as error:
-            raise ToolError(f"no answer within {within_s:.0f} s") from error
-        if not line:
-            raise ToolError("a worker has ended")
-        answer: dict[str, Any] = json.loads(line)
-        if "error" in answer:
-            raise ToolError(str(answer["error"]))
-        return answer
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._file.close()
-        self.sock.close()
-
-
 class _Field:
     """All contenders with the same number of ranks; use it as a context manager."""
 
@@ -277,34 +188,53 @@ class _Field:
         self._names = names
         self._ranks = ranks
         self._missing = missing
-        self._teams: list[_Team] = []
+        self._teams: list[Team] = []
+        self._started: list[Team] = []
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> _Field:
         with contextlib.ExitStack() as stack:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            # In memory where that can be: peers keep shared memory in it.
+            memory = _SHARED if os.access(_SHARED, os.W_OK) else None
+            folder = Path(
+                stack.enter_context(
+                    tempfile.TemporaryDirectory(prefix="paisoar-bench-", dir=memory)
+                )
+            )
             token = new_token()
             listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=256))
             address = listener.getsockname()[:2]
             env = environment((str(address[0]), int(address[1])), token)
+            # Ours join a job of their own each.
+            jobs = {
+                name: stack.enter_context(
+                    Rendezvous(self._ranks, token, join_within_s=2 * _START_WITHIN_S)
+                ).address
+                for name in self._names
+                if name in TRANSPORTS
+            }
+            stack.push(self._end)
             for name in self._names:
-                # Ours join a job of their own each.
-                job = (
-                    stack.enter_context(Rendezvous(self._ranks, token))
-                    if (name in TRANSPORTS)
-                    else None
-                )
-                meeting = job.address if job else ("", 0)
-                team = _Team(contender(name, self._ranks, meeting, folder), env, folder)
-                stack.callback(team.close)
+                who = contender(name, self._ranks, jobs.get(name, ("", 0)), folder)
+                team = Team(who, folder / f"{name}.log")
+                self._started.append(team)
                 self._teams.append(team)
+                team.start(env)
                 # One after another: twenty imports at once would time out.
                 self._admit(team, listener, token)
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    def _end(self, kind: type[BaseException] | None, *_: object) -> None:
+        end(self._started, at_once=kind is not None)
 
     def measure(self, nbytes: int, rounds: int, on_turn: Callable[[int], None]) -> dict[str, float]:
         """Seconds of each contender: the median over its turns."""
@@ -327,7 +257,7 @@ class _Field:
                 spent[team.name] = spent.get(team.name, 0.0) + time.monotonic() - began
         return {name: statistics.median(values) for name, values in seconds.items()}
 
-    def _admit(self, team: _Team, listener: socket.socket, token: str) -> None:
+    def _admit(self, team: Team, listener: socket.socket, token: str) -> None:
         with self._excusing(team):
             deadline = time.monotonic() + _START_WITHIN_S
             selector = selectors.DefaultSelector()
@@ -338,7 +268,7 @@ class _Field:
                 if not selector.select(0.2):
                     continue
                 sock, _ = listener.accept()
-                line = _Line(sock)
+                line = Line(sock)
                 try:
                     hello = line.hear(5.0)
                 except (ToolError, ValueError):
@@ -353,7 +283,7 @@ class _Field:
                 line.hear(max(1.0, deadline - time.monotonic()))
 
     @contextlib.contextmanager
-    def _excusing(self, team: _Team) -> Iterator[None]:
+    def _excusing(self, team: Team) -> Iterator[None]:
         """Go on without a peer that fails; what is ours must not."""
         try:
             yield

@@ -74,7 +74,11 @@ def environment(address: tuple[str, int], token: str) -> dict[str, str]:
 
 
 def contender(name: str, ranks: int, rendezvous: tuple[str, int], folder: Path) -> Contender:
-    """How to start ``name`` with ``ranks`` processes; ours meet at ``rendezvous``."""
+    """How to start ``name`` with ``ranks`` processes; ours meet at ``rendezvous``.
+
+    What peers keep in files, also as shared memory, is in ``folder``: whoever
+    removes it has removed all, however they end.
+    """
     if name in TRANSPORTS:
         host, port = rendezvous[0], str(rendezvous[1])
         return _each(
@@ -93,15 +97,15 @@ def contender(name: str, ranks: int, rendezvous: tuple[str, int], folder: Path) 
     if name == "gloo":
         shared = tempfile.mktemp(dir=folder)  # noqa: S306 (in a folder of our own)
         return _each(name, ranks, lambda rank: _peers("gloo", str(rank), str(ranks), shared))
-    return Contender(name, (_mpirun(name, ranks),))
+    return Contender(name, (_mpirun(name, ranks, folder),))
 
 
-def _mpirun(name: str, ranks: int) -> tuple[str, ...]:
+def _mpirun(name: str, ranks: int, folder: Path) -> tuple[str, ...]:
     root = ("--allow-run-as-root",) if os.geteuid() == 0 else ()
     if name == "openmpi-tcp":
         btl = ["--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lo"]
     else:
-        btl = ["--mca", "btl", "self,vader"]
+        btl = ["--mca", "btl", "self,vader", "--mca", "btl_vader_backing_directory", str(folder)]
     return (
         "mpirun",
         *root,
@@ -109,6 +113,9 @@ def _mpirun(name: str, ranks: int) -> tuple[str, ...]:
         "--mca",
         "pml",
         "ob1",
+        "--mca",
+        "orte_tmpdir_base",
+        str(folder),
         *btl,
         "-n",
         str(ranks),

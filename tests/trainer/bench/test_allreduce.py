@@ -1,12 +1,15 @@
 import json
+import os
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import psutil
 import pytest
 
 from fabric.errors import InputError
-from trainer.bench import contenders
+from trainer.bench import contenders, teams
 from trainer.bench.allreduce import busbw_gbps, compare, parse_sizes
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -117,3 +120,46 @@ def test_the_command_prints_rows_and_absent_peers_as_json():
     (row,) = document["rows"]
     assert (row["transport"], row["ranks"], row["bytes"]) == ("shm", 2, 4096)
     assert "make bench" in document["absent"]["gloo"]
+
+
+def test_an_interrupt_ends_all_at_once_with_what_they_have_started(monkeypatch, tmp_path):
+    # It would wait so long for workers that leave by themselves.
+    monkeypatch.setattr(teams, "_LEAVE_S", 3600.0)
+    who = contenders.Contender("x", (("sleep", "3600"), ("sh", "-c", "sleep 3600 & wait")))
+    team = teams.Team(who, tmp_path / "log")
+    team.start(dict(os.environ))
+    parent = psutil.Process(team.processes[1].pid)
+    while not (children := parent.children()):
+        time.sleep(0.01)
+    teams.end([team], at_once=True)
+    assert all(process.poll() is not None for process in team.processes)
+    assert not any(teams._run(child) for child in children)
+
+
+def test_an_interrupted_comparison_leaves_no_process_and_no_file(monkeypatch):
+    ended = []
+    end = teams.end
+    monkeypatch.setattr(
+        "trainer.bench.allreduce.end",
+        lambda started, at_once: (ended.append(at_once), end(started, at_once=at_once)),
+    )
+    before = set(psutil.Process().children(recursive=True))
+    files = set(Path("/dev/shm").glob("paisoar-bench-*"))
+
+    def interrupt(word, done, total):
+        if "bytes" in word:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compare([2], [4 * KIB], ["shm"], [], on_step=interrupt)
+    assert ended == [True]
+    assert set(psutil.Process().children(recursive=True)) <= before
+    assert set(Path("/dev/shm").glob("paisoar-bench-*")) <= files
+
+
+def test_what_a_peer_keeps_in_files_is_in_a_folder_of_the_comparison(tmp_path):
+    for name in ("openmpi", "openmpi-tcp"):
+        (command,) = contenders.contender(name, 2, ("", 0), tmp_path).commands
+        assert command[command.index("orte_tmpdir_base") + 1] == str(tmp_path)
+    (command,) = contenders.contender("openmpi", 2, ("", 0), tmp_path).commands
+    assert command[command.index("btl_vader_backing_directory") + 1] == str(tmp_path)
