@@ -14,7 +14,13 @@ from fabric.errors import InputError, PaisoarError
 from trainer.collective.courier import Courier, current
 from trainer.collective.fusion import FIRST_BUCKET_BYTES
 from trainer.exchange import DENSE_BELOW_BYTES, GradientExchange, Planner, describe, value_of
-from trainer.replication import agree_on, broadcast_variables, check_equal
+from trainer.replication import (
+    agree_on,
+    agree_on_optimizer,
+    broadcast_variables,
+    check_equal,
+    optimizer_facts,
+)
 
 CHECK_EVERY_STEPS = 100
 
@@ -136,8 +142,13 @@ class ReplicatedVarsOptimizer(keras.optimizers.Optimizer):  # type: ignore[misc]
         self.exchange.courier.call(lambda c: check_equal(c, values, f"step {step}, check"))
 
     def finalize_variable_values(self, var_list: Sequence[Any]) -> None:
-        """The end of ``model.fit``: the wrapped optimizer's last word, then the weights' check."""
+        """The end of ``model.fit``: the wrapped optimizer's last word, then the weights' check.
+
+        MismatchError where another rank has more steps.
+        """
         self.inner_optimizer.finalize_variable_values(var_list)
+        step = self.exchange.step
+        self.exchange.courier.call(lambda c: c.end_training(step))
         if self.check_every:
             self.check_weights(var_list)
 
@@ -168,11 +179,7 @@ class ReplicatedVarsOptimizer(keras.optimizers.Optimizer):  # type: ignore[misc]
         """The arguments to make it again; a courier is found anew."""
         return {
             "optimizer": keras.saving.serialize_keras_object(self.inner_optimizer),
-            "check_every": self.check_every,
-            "bucket_bytes": self._bucket_bytes,
-            "first_bucket_bytes": self._first_bucket_bytes,
-            "accumulate": self.exchange.accumulate,
-            "dense_below_bytes": self._dense_below_bytes,
+            **self._settings(),
             "name": self.name,
         }
 
@@ -195,11 +202,26 @@ class ReplicatedVarsOptimizer(keras.optimizers.Optimizer):  # type: ignore[misc]
             if not self.inner_optimizer.built:
                 self.inner_optimizer.build(variables)
             agree_on(self.exchange.courier, [describe(variable) for variable in variables])
+            agree_on_optimizer(self.exchange.courier, self._facts())
             changed = broadcast_variables(
                 self.exchange.courier, [*variables, *self.inner_optimizer.variables]
             )
             super().build(variables)
         return changed
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "check_every": self.check_every,
+            "bucket_bytes": self._bucket_bytes,
+            "first_bucket_bytes": self._first_bucket_bytes,
+            "accumulate": self.exchange.accumulate,
+            "dense_below_bytes": self._dense_below_bytes,
+        }
+
+    def _facts(self) -> dict[str, str]:
+        """What must be equal on all ranks, by name."""
+        own = {f"replicated {key}": str(value) for key, value in self._settings().items()}
+        return optimizer_facts(self.inner_optimizer) | own
 
     def _check_when_due(self, variables: Sequence[Any]) -> None:
         if not self.check_every or self.exchange.courier.communicator.size == 1:

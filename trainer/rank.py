@@ -43,7 +43,7 @@ class Orders:
     program is being imported: Keras loads matplotlib, pandas, scikit-learn and
     SciPy only to offer them, which is 40% of the time to import TensorFlow.
     ``timeline`` records spans (see :mod:`trainer.timeline`). ``speaks`` prints
-    why the rank failed: nobody else here would.
+    why the rank failed even where the launcher has been told: nobody else here would.
     """
 
     program: str
@@ -130,13 +130,13 @@ def main() -> int:
         context = RankContext(membership, communicator, courier, orders.threads)
         membership.send_result(program(context, orders.payload))
         # Nobody leaves while another may still need its memory or connection.
-        courier.call(lambda c: c.barrier(doing="end of the job"))
+        courier.call(lambda c: c.end_program())
     except BaseException as error:
         if not isinstance(error, PaisoarError):
             traceback.print_exc()
-        elif orders.speaks:
+        told = membership.fail(error)
+        if isinstance(error, PaisoarError) and (orders.speaks or not told):
             print(error, file=sys.stderr)
-        membership.fail(error)
         return error.exit_code if isinstance(error, PaisoarError) else 1
     membership.leave()
     courier.close()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,7 @@ from trainer.collective.errors import MismatchError, WeightsDifferError
 from trainer.collective.fusion import Gradient
 
 _DIGEST_BYTES = 32
+KIND = "kind"
 
 
 def digest(arrays: Iterable[np.ndarray]) -> bytes:
@@ -48,6 +50,58 @@ def agree_on(courier: Courier, variables: Sequence[Gradient]) -> None:
             f"on rank {rank} and {ours} on rank 0 ({len(theirs)} and {len(every[0])} variables).",
             advice="Build the same model on every rank.",
         )
+
+
+def agree_on_optimizer(courier: Courier, facts: Mapping[str, str]) -> None:
+    """MismatchError unless every rank's optimizer is said to be the same; all must call it."""
+    membership = courier.communicator.membership
+    if membership is None:
+        return
+    every = membership.gather("optimizer", dict(facts))
+    for rank, theirs in enumerate(every):
+        differing = [
+            f"{key} is {theirs.get(key, 'absent')} on rank {rank}, "
+            f"{every[0].get(key, 'absent')} on rank 0"
+            for key in {**every[0], **theirs}
+            if theirs.get(key) != every[0].get(key)
+        ]
+        if differing:
+            # Another kind of optimizer has other settings: these say nothing then.
+            shown = differing[:1] if differing[0].startswith(KIND) else differing
+            raise MismatchError(
+                f"rank {rank} and rank 0 have different optimizers: {'; '.join(shown)}.",
+                advice="Make the same optimizer with the same settings on every rank.",
+            )
+
+
+def optimizer_facts(optimizer: Any) -> dict[str, str]:  # noqa: ANN401 (keras ships no types)
+    """What a Keras optimizer is made of, by name; without its learning rate.
+
+    A rate that is a number is a variable, and those are taken over from rank 0.
+    """
+    facts = {KIND: type(optimizer).__name__}
+    try:
+        config = optimizer.get_config()
+    except NotImplementedError:
+        return facts
+    return facts | {key: _plain(value) for key, value in _settings(config).items()}
+
+
+def _settings(config: Any) -> Any:  # noqa: ANN401 (what JSON can hold)
+    if isinstance(config, list | tuple):
+        return [_settings(value) for value in config]
+    if not isinstance(config, dict):
+        return config
+    return {
+        key: _settings(value)
+        for key, value in config.items()
+        if key != "name" and not (key == "learning_rate" and isinstance(value, int | float))
+    }
+
+
+def _plain(value: Any) -> str:  # noqa: ANN401
+    # An object's own words may hold its address, which differs everywhere.
+    return json.dumps(value, sort_keys=True, default=lambda thing: type(thing).__name__)
 
 
 def broadcast_variables(courier: Courier, variables: Sequence[Any], root: int = 0) -> bool:

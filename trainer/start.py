@@ -16,6 +16,7 @@ import contextlib
 import os
 import runpy
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,12 +34,12 @@ from trainer.ways import find_meeting, meeting, own_network, places_for
 from validation.gate import GatePass, open_gate
 
 PROGRAM = "trainer.start:script"
+LOGS = Path("training", "last-failure")  # below the site's own folder
 _INTERRUPTED = 130  # 128 and SIGINT, as shells have it
 
 
 def script(context: RankContext, payload: dict[str, Any]) -> None:
     """The program of each rank: the user's script."""
-    del context  # the script finds its rank through the current courier
     # On another host the folder may be absent; the script is needed.
     with contextlib.suppress(OSError):
         os.chdir(payload["folder"])
@@ -53,6 +54,24 @@ def script(context: RankContext, payload: dict[str, Any]) -> None:
         status = _exit_status(ended)
         if status:
             raise PeerError(f"the script ended with exit status {status}") from ended
+    except Exception as error:
+        # TensorFlow wraps what is raised inside a graph, and shows a page of its own; what
+        # is the matter is kept here.
+        failure = context.communicator.failure
+        if failure is None:
+            raise
+        print(_where(error, path.parent), file=sys.stderr)
+        raise failure from error
+
+
+def _where(error: BaseException, folder: Path) -> str:
+    """Where in the user's own files it happened, the innermost line last."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).is_relative_to(folder) and "site-packages" not in frame.filename
+    ]
+    return "".join(traceback.format_list(frames)).rstrip("\n")
 
 
 def _exit_status(ended: SystemExit) -> int:
@@ -75,6 +94,7 @@ def run_script(
     meeting: Meeting | None = None,
     on_slow: Callable[[SlowRank], None] | None = None,
     on_line: Callable[[int, str], None] | None = None,
+    logs: Path | None = None,
 ) -> Outcome:
     """Run this script on so many ranks, past the gate.
 
@@ -93,6 +113,7 @@ def run_script(
         meeting=meeting or Meeting(),
         on_slow=on_slow,
         on_line=on_line,
+        logs=logs,
     )
 
 
@@ -166,6 +187,7 @@ def _start(chosen: argparse.Namespace) -> None:
             meeting=place_to_meet,
             on_slow=lambda slow: print(slow, file=sys.stderr, flush=True),
             on_line=_show_first,
+            logs=site.state_dir / LOGS,
         )
     # A scheduler's other ranks show their own.
     for rank, lines in enumerate(outcome.printed):

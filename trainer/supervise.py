@@ -26,12 +26,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from fabric.errors import InputError, PaisoarError, PeerError
+from fabric.errors import PeerError
 from trainer.collective.communicator import TransportName
-from trainer.collective.errors import LostPeerError, MismatchError, WeightsDifferError
 from trainer.collective.rendezvous import Rendezvous, SlowRank, check_size
 from trainer.collective.settings import NetworkSettings
 from trainer.collective.wire import new_token
+from trainer.failure import TAIL_LINES, failure_of
 from trainer.rank import Orders
 
 _POLL_S = 0.05
@@ -41,7 +41,6 @@ _STOPPED_S = 2.0
 _LAST_WORDS_S = 6.0
 _UNREAD_S = 5.0
 _EXPLAIN_S = 0.5
-_TAIL_LINES = 12
 _VMSTAT = Path("/proc/vmstat")
 # What TensorFlow writes before its own log level is in force, and on hosts without a GPU.
 _NOISE = re.compile(
@@ -137,13 +136,15 @@ def run_ranks(
     timeline: bool = False,
     places: Sequence[Place] | None = None,
     meeting: Meeting = _ANYWHERE,
+    logs: Path | None = None,
 ) -> Outcome:
     """Run ``module:function`` on so many ranks and return what each gave.
 
     ``path`` and ``hidden`` as in :class:`~trainer.rank.Orders`; ``places`` has
     one entry a rank, all ranks are processes of this host where it is None.
     ``on_event``, ``on_slow`` and ``on_line`` are called in this thread, the
-    last with what a rank started here prints, as it comes. PeerError, once
+    last with what a rank started here prints, as it comes. ``logs`` is a folder
+    for what the ranks of a failed job wrote, should it be long. PeerError, once
     every process is gone, when a rank failed: which, why, and what the others
     said.
     """
@@ -222,7 +223,8 @@ def run_ranks(
             )
         tell(ended=True)
         if rendezvous.failure is not None:
-            raise _error(rendezvous, processes, ranks)
+            written = {process.rank: process.lines() for process in processes}
+            raise failure_of(rendezvous, written, ranks, logs)
         return Outcome(
             tuple(rendezvous.results[rank] for rank in range(ranks)),
             tuple(tuple(process.lines()) for process in processes),
@@ -240,7 +242,7 @@ def run_one(orders: Orders, network: NetworkSettings | None = None) -> tuple[str
         if process.popen.returncode:
             # Schedulers end all ranks when one has ended: rank 0 first says who failed, and why.
             _await_end_of(orders.address)
-            lines = "".join(f"\n  {line}" for line in process.lines()[-_TAIL_LINES:])
+            lines = "".join(f"\n  {line}" for line in process.lines()[-TAIL_LINES:])
             raise PeerError(f"rank {orders.rank} {_explain(process)}{':' * bool(lines)}{lines}")
         return tuple(process.lines())
     finally:
@@ -372,31 +374,3 @@ def _end(processes: Sequence[_Process]) -> None:
     for process in processes:
         process.popen.wait()
         process.log.close()
-
-
-def _error(rendezvous: Rendezvous, processes: Sequence[_Process], ranks: int) -> PaisoarError:
-    failure = rendezvous.failure
-    assert failure is not None
-    culprit = failure.culprit.rank if failure.culprit else None
-    kind = rendezvous.failure_kind
-    if kind == "InputError":
-        # What the rank reported has the advice as well.
-        own = rendezvous.reports.get(culprit, "") if culprit is not None else ""
-        return InputError(own or failure.cause.removeprefix("failed: "))
-    lines = [
-        f"rank {rank} reported: {report}"
-        for rank, report in sorted(rendezvous.reports.items())
-        if rank != culprit and kind not in {"MismatchError", "WeightsDifferError"}
-    ]
-    for process in processes:
-        tail = process.lines()[-_TAIL_LINES:]
-        if tail and process.rank in {culprit, *(() if culprit is not None else (process.rank,))}:
-            lines.append(f"rank {process.rank} wrote last:")
-            lines += [f"  {line}" for line in tail]
-    detail = "".join(f"\n{line}" for line in lines)
-    if kind == "MismatchError":
-        return MismatchError(failure.cause + detail)
-    if kind == "WeightsDifferError":
-        return WeightsDifferError(failure.cause + detail)
-    doing = f"a job of {ranks} ranks was ended"
-    return LostPeerError(failure, doing=doing, detail=detail)

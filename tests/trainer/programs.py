@@ -104,7 +104,10 @@ def raise_on_one(context: RankContext, payload: Any) -> None:
 
 
 def suffer(context: RankContext, payload: Any) -> str:
-    """Rank 1 meets with a misfortune in the middle of its work; the others go on computing."""
+    """Rank 1 meets with a misfortune in the middle of its work; the others go on computing.
+
+    Rank 0 is busy with something else at that time, for ``busy_s``.
+    """
     buffer = context.communicator.buffer(200_000)
     for turn in range(1, 400):
         doing = f"step {turn}, bucket {turn % 3}"
@@ -113,7 +116,9 @@ def suffer(context: RankContext, payload: Any) -> str:
             buffer = context.communicator.buffer(300_000)
             if context.membership.rank == 1:
                 context.membership.send_event("now")
-                MISFORTUNES[payload](context)
+                MISFORTUNES[payload["misfortune"]](context)
+            elif context.membership.rank == 0:
+                time.sleep(payload["busy_s"])
         context.courier.call(partial(_sum, array=buffer, doing=doing))
         time.sleep(0.01)
     return "unharmed"
@@ -145,6 +150,11 @@ def _cut_sockets(context: RankContext) -> None:
             sock.shutdown(socket.SHUT_RDWR)
 
 
+def _cut_control(context: RankContext) -> None:
+    """Cut the connection to the launcher alone."""
+    context.membership._sock.shutdown(socket.SHUT_RDWR)
+
+
 def _reset_sockets(context: RankContext) -> None:
     """Make the kernel send RST: connect(2) to AF_UNSPEC dissolves a connection at once."""
     unspecified = struct.pack("H14x", socket.AF_UNSPEC)
@@ -168,6 +178,7 @@ MISFORTUNES = {
     "memory": _exhaust_memory,
     "cut": _cut_sockets,
     "reset": _reset_sockets,
+    "control": _cut_control,
     "unlinked": _take_memory_away,
     "late": _be_late,
     "killed": lambda context: os.kill(os.getpid(), signal.SIGKILL),

@@ -15,12 +15,12 @@ from trainer.supervise import run_ranks
 ROOT = Path(__file__).parents[2]
 
 
-def run(misfortune, transport="shm", ranks=3, **options):
+def run(misfortune, transport="shm", ranks=3, busy_s=0.0, **options):
     struck = []
     try:
         return run_ranks(
             "tests.trainer.programs:suffer",
-            misfortune,
+            {"misfortune": misfortune, "busy_s": busy_s},
             ranks=ranks,
             transport=transport,
             path=[ROOT],
@@ -37,6 +37,7 @@ def run(misfortune, transport="shm", ranks=3, **options):
     [
         ("memory", "shm", "failed: .*Unable to allocate 32.0 GiB"),
         ("unlinked", "shm", "memory"),
+        ("control", "shm", "the launcher of the job is gone"),
     ],
 )
 def test_every_other_rank_names_the_one_that_failed(misfortune, transport, said):
@@ -52,6 +53,14 @@ def test_every_other_rank_names_the_one_that_failed(misfortune, transport, said)
         assert "rank 1 (host" in report
         assert "step " in report
     assert caught.value.exit_code == 3
+
+
+def test_a_rank_that_only_computes_names_the_lost_one_too():
+    # Longer than the launcher waits for last words; nothing else would tell for it.
+    with pytest.raises(LostPeerError) as caught:
+        run("killed", busy_s=60.0)
+    (report,) = [line for line in str(caught.value).splitlines() if "rank 0 reported: " in line]
+    assert "rank 1 (host" in report
 
 
 @pytest.mark.parametrize("misfortune", ["cut", "reset"])

@@ -1,4 +1,8 @@
-"""The checks of tf_checks.py, run in one job of two ranks."""
+"""What two ranks with TensorFlow do: a function a check, in the modules of ``checks``.
+
+TensorFlow takes long to import, so all checks run in one job, in order. Each
+runs on both ranks at once and asserts.
+"""
 
 import ast
 from pathlib import Path
@@ -9,11 +13,11 @@ from trainer.launch import NOT_NEEDED
 from trainer.supervise import run_ranks
 
 ROOT = Path(__file__).parents[2]
-_SOURCE = ast.parse((Path(__file__).parent / "tf_checks.py").read_text())
 # Read, not imported: this process stays without TensorFlow.
 CHECKS = [
-    node.name
-    for node in _SOURCE.body
+    f"{path.stem}.{node.name}"
+    for path in sorted((Path(__file__).parent / "checks").glob("*.py"))
+    for node in ast.parse(path.read_text()).body
     if isinstance(node, ast.FunctionDef) and node.name.startswith("check_")
 ]
 
@@ -23,7 +27,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def outcome():
     return run_ranks(
-        "tests.trainer.tf_checks:everything",
+        "tests.trainer.checks.run:everything",
         CHECKS,
         ranks=2,
         patience_s=20.0,

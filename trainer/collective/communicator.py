@@ -260,6 +260,14 @@ class Communicator:
             with self._guard():
                 engine.barrier(stamp)
 
+    def end_training(self, steps: int) -> None:
+        """A barrier after so many steps; MismatchError, with the number, where a rank has more."""
+        self._end(Kind.END_OF_TRAINING, steps, f"end of training after step {steps}")
+
+    def end_program(self) -> None:
+        """The last barrier of a rank; MismatchError where another goes on."""
+        self._end(Kind.END_OF_PROGRAM, 0, "end of the job")
+
     def close(self) -> None:
         """Give all memory and connections back; no array of :meth:`buffer` is used after it."""
         self._buffers.clear()
@@ -267,6 +275,13 @@ class Communicator:
         if self._engine is not None:
             self._engine.close()
             self._engine = None
+
+    def _end(self, kind: Kind, steps: int, doing: str) -> None:
+        engine = self._engine_or_alone()
+        if engine is not None:
+            stamp = self._begin(kind, doing, 0, 0, 0, steps, 0)
+            with self._guard():
+                engine.barrier(stamp)
 
     def _engine_or_alone(self) -> Engine | None:
         if self._engine is not None:
@@ -304,6 +319,10 @@ class Communicator:
         self._sequence += 1
         if self.membership:
             self.membership.enter(self._sequence, doing)
+            # Who never waits for long would learn of a failure in no other way.
+            if self.membership.failed:
+                with self._guard():
+                    self.membership.raise_if_failed()
         return Stamp(self._sequence, kind, op, dtype, root, count, layout)
 
     def _guard(self) -> _Guard:

@@ -21,6 +21,7 @@ import numpy as np
 
 from trainer.collective import direct_kernels as kernels
 from trainer.collective import kernels as elements
+from trainer.collective.disagreement import disagreement
 from trainer.collective.dtypes import ReduceOp
 from trainer.collective.engine import (
     WORKSPACE_BYTES,
@@ -272,10 +273,7 @@ class DirectEngine:
     def _mismatch(self, peer: int, sequence: int, stamp: Stamp) -> MismatchError:
         theirs = Stamp.unpack(self._memory.stamp_of(peer, sequence))
         mine, other = self._party.number(self.rank), self._party.number(peer)
-        return MismatchError(
-            f"rank {other} and rank {mine} disagree: "
-            f"rank {other} is in {theirs}, rank {mine} in {stamp}."
-        )
+        return disagreement(mine, stamp, other, theirs)
 
     def _remember(self, tag: int, place: Place | None) -> _Addresses:
         addresses = _Addresses(np.full(self.size, NO_TAG, np.uint64), np.zeros(self.size, np.int64))

@@ -46,13 +46,16 @@ class Failure:
 
 
 class LostPeerError(PeerError):
-    """A rank died, stopped, raised, or did not come in time; ``failure`` says which and why."""
+    """A rank died, stopped, raised, or did not come in time; ``failure`` says which and why.
+
+    ``detail``, lines that end with a line break, comes before it: the last line is what counts.
+    """
 
     def __init__(
         self, failure: Failure, *, doing: str = "", detail: str = "", advice: str = ""
     ) -> None:
-        what = f"{doing}: {failure}" if doing else str(failure)
-        super().__init__(what + detail, advice=advice)
+        start = f"{doing}:{' ' if not detail else chr(10)}" if doing else ""
+        super().__init__(f"{start}{detail}{failure}", advice=advice)
         self.failure = failure
 
 

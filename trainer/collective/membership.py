@@ -26,6 +26,8 @@ from trainer.collective.rendezvous import PROTOCOL
 from trainer.collective.wire import LineReader, Message, encode, new_nonce, prove, proves
 
 _BEAT_S = 0.2
+# A rank that computes for longer after another was lost has its heartbeat name it.
+_SPEAK_AFTER_S = 3.0
 # How long to wait for the rendezvous' verdict before blaming a neighbour ourselves.
 _VERDICT_S = 3.0
 _COMPARED = ("numpy", "ml_dtypes", "tensorflow", "keras", "paisoar")
@@ -70,11 +72,12 @@ class Membership:
         self._reader = LineReader()
         self._gathered: dict[str, list[Any]] = {}
         self._abort: Message | None = None
+        self._told_at: float | None = None
         self._sequence = 0
         self._doing = "starting"
         self._waiting_s = 0.0
         self._grace_s = 0.0
-        self._left = False
+        self._left = self._gone = False
         self._news = threading.Condition()
         self._send_lock = threading.Lock()
         self._sock = self._join(address, versions if versions is not None else own_versions())
@@ -134,22 +137,34 @@ class Membership:
         """Send this rank's result to the launcher."""
         self._send({"t": "result", "value": value})
 
-    def fail(self, error: BaseException) -> None:
-        """Tell the launcher and all ranks that this rank ends with ``error``, and leave."""
+    def fail(self, error: BaseException) -> bool:
+        """Tell the launcher and all ranks that this rank ends with ``error``, and leave.
+
+        False where they cannot be told.
+        """
+        try:
+            self._send(self._last_message(error))
+            told = not self._gone
+        except PeerError:
+            told = False
+        self._close()
+        return told
+
+    @staticmethod
+    def _last_message(error: BaseException) -> Message:
         named = f"{type(error).__name__}: {error}"
         message: Message = {
             "t": "failed",
             "kind": type(error).__name__,
             "cause": error.message if isinstance(error, PaisoarError) else named,
             "report": str(error) if isinstance(error, PaisoarError) else named,
+            "advice": error.advice if isinstance(error, PaisoarError) else "",
         }
         if isinstance(error, LostPeerError):
             culprit = error.failure.culprit
             message["blamed"] = culprit.rank if culprit else -1
             message["cause"] = error.failure.cause
-        with contextlib.suppress(PeerError):
-            self._send(message)
-        self._close()
+        return message
 
     def leave(self) -> None:
         """Say goodbye: from now on our silence is no failure."""
@@ -183,6 +198,11 @@ class Membership:
             Failure(RankId(peer, "unknown", -1), cause, "", seconds), doing=self._me()
         )
 
+    @property
+    def failed(self) -> bool:
+        """Whether the job has failed on any rank."""
+        return self._abort is not None
+
     def raise_if_failed(self) -> None:
         """PeerError when the job has failed on any rank."""
         error = self._abort_error()
@@ -194,7 +214,7 @@ class Membership:
         if abort is None:
             return None
         if abort["kind"] == "MismatchError":
-            return MismatchError(abort["cause"])
+            return MismatchError(abort["cause"], advice=abort["advice"] or MismatchError.ADVICE)
         if abort["kind"] == "WeightsDifferError":
             return WeightsDifferError(abort["cause"])
         culprit = RankId(*abort["culprit"]) if abort["culprit"] else None
@@ -267,6 +287,10 @@ class Membership:
                 next_beat = now + _BEAT_S
                 with contextlib.suppress(PeerError):
                     self._beat()
+            if self._told_at is not None and now - self._told_at > _SPEAK_AFTER_S:
+                self._told_at = None
+                with contextlib.suppress(PeerError):
+                    self._send(self._last_message(self._abort_error() or PeerError("failed")))
             try:
                 readable, _, _ = select.select([self._sock], [], [], _BEAT_S / 2)
                 if not readable:
@@ -282,14 +306,16 @@ class Membership:
                     if message["t"] == "gathered":
                         self._gathered[message["topic"]] = message["values"]
                     elif message["t"] == "abort":
-                        self._abort = message
+                        self._abort, self._told_at = message, time.monotonic()
                     self._news.notify_all()
 
     def _launcher_gone(self) -> None:
+        self._gone = True
         with self._news:
             if self._abort is None:
                 self._abort = {
                     "kind": "",
+                    "advice": "",
                     "culprit": None,
                     "cause": "the launcher of the job is gone",
                     "at": "",

@@ -22,7 +22,7 @@ from fabric.errors import InputError
 from trainer.collective.errors import Failure, RankId
 from trainer.collective.wire import LineReader, Message, encode, new_nonce, prove, proves
 
-PROTOCOL = 2
+PROTOCOL = 3
 _TICK_S = 0.1
 _HELLO_WITHIN_S = 5.0
 
@@ -95,7 +95,8 @@ class Rendezvous:
         self._join_within_s = join_within_s
         self._silent_after_s = silent_after_s
         self._slow_after_s = slow_after_s
-        self._failure: tuple[Failure, str] | None = None
+        self._failure: Failure | None = None
+        self._kind = self._advice = ""
         self._members: dict[int, _Member] = {}
         self._gathering: dict[tuple[str, tuple[int, ...]], dict[int, Any]] = {}
         self._reported_slow: set[tuple[int, int]] = set()
@@ -124,12 +125,17 @@ class Rendezvous:
     @property
     def failure(self) -> Failure | None:
         """The first failure of the job, if any."""
-        return self._failure[0] if self._failure else None
+        return self._failure
 
     @property
     def failure_kind(self) -> str:
         """The class of the first failure, as it is raised on every rank."""
-        return self._failure[1] if self._failure else ""
+        return self._kind
+
+    @property
+    def failure_advice(self) -> str:
+        """What the rank that reported the first failure advises; empty: nothing of its own."""
+        return self._advice
 
     def who(self, rank: int) -> RankId | None:
         """Where a rank runs; None while it has not joined."""
@@ -148,7 +154,15 @@ class Rendezvous:
                 key.fileobj.close()
         self._selector.close()
 
-    def abort(self, rank: int | None, cause: str, *, kind: str = "", seconds: float = 0.0) -> None:
+    def abort(
+        self,
+        rank: int | None,
+        cause: str,
+        *,
+        kind: str = "",
+        advice: str = "",
+        seconds: float = 0.0,
+    ) -> None:
         """Tell every rank that the job has failed because of ``rank``; the first call counts."""
         with self._lock:
             if self._failure is not None:
@@ -162,8 +176,8 @@ class Rendezvous:
             seconds = seconds or max(waiting_s, default=0.0)
             if member and not seconds:
                 seconds = time.monotonic() - member.heard
-            failure = Failure(culprit, cause, doing, seconds)
-            self._failure = (failure, kind)
+            self._failure = Failure(culprit, cause, doing, seconds)
+            self._kind, self._advice = kind, advice
             message = self._abort_message()
             for member in self._members.values():
                 if not member.left:
@@ -321,7 +335,12 @@ class Rendezvous:
         member.left = True
         blamed = message.get("blamed")
         if message["kind"] in {"MismatchError", "WeightsDifferError"}:
-            self.abort(None, str(message["cause"]), kind=str(message["kind"]))
+            self.abort(
+                None,
+                str(message["cause"]),
+                kind=str(message["kind"]),
+                advice=str(message["advice"]),
+            )
         elif blamed is None:
             kind = str(message["kind"])
             self.abort(member.who.rank, f"failed: {message['cause']}", kind=kind)
@@ -381,11 +400,12 @@ class Rendezvous:
 
     def _abort_message(self) -> Message:
         assert self._failure is not None
-        failure, kind = self._failure
+        failure = self._failure
         who = failure.culprit
         return {
             "t": "abort",
-            "kind": kind,
+            "kind": self._kind,
+            "advice": self._advice,
             "culprit": [who.rank, who.host, who.pid] if who else None,
             "cause": failure.cause,
             "at": failure.at,

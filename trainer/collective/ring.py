@@ -16,6 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from trainer.collective import kernels
+from trainer.collective.disagreement import disagreement
 from trainer.collective.dtypes import ReduceOp
 from trainer.collective.engine import (
     WORKSPACE_BYTES,
@@ -232,10 +233,7 @@ class RingEngine:
     def _disagreement(self, theirs: Stamp, stamp: Stamp) -> MismatchError:
         left = self._patience.number((self.rank - 1) % self.size)
         mine = self._patience.number(self.rank)
-        return MismatchError(
-            f"rank {left} and rank {mine} disagree: "
-            f"rank {left} is in {theirs}, rank {mine} in {stamp}."
-        )
+        return disagreement(mine, stamp, left, theirs)
 
     def _placed(
         self, array: np.ndarray, stamp: Stamp, *, filled: bool = True

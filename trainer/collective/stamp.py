@@ -21,13 +21,19 @@ class Kind(IntEnum):
     ALLGATHER = 3
     BARRIER = 4
     REDUCE = 5
+    END_OF_TRAINING = 6
+    END_OF_PROGRAM = 7
+
+
+ENDS = (Kind.END_OF_TRAINING, Kind.END_OF_PROGRAM)
 
 
 class Stamp(NamedTuple):
     """Which collective this is, the same on every rank or the ranks disagree.
 
     ``sequence`` counts the job's collectives; ``layout`` is a checksum over
-    shapes and names, for what the count of elements alone does not tell.
+    shapes and names, for what the count of elements alone does not tell. An
+    end's ``count`` is of the steps before it.
     ``parts`` is in how many parts it travels: one where it is sent from where
     it lies, more where it is copied through a workspace. ``wire`` is the type
     that fp32 is rounded to on its way, 0 for none.
@@ -65,8 +71,8 @@ class Stamp(NamedTuple):
         return cls(sequence, Kind(kind), op, dtype, root, count, layout, parts, wire)
 
     def __str__(self) -> str:
-        what = f"{self.kind.name.lower()} {self.sequence}"
-        if self.kind is Kind.BARRIER:
+        what = f"{self.kind.name.lower().replace('_', ' ')} {self.sequence}"
+        if self.kind in (Kind.BARRIER, *ENDS):
             return what
         if self.kind in (Kind.ALLREDUCE, Kind.REDUCE):
             what += f" ({ReduceOp(self.op).name.lower()})"
