@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -69,9 +70,14 @@ def site_of(shape: ThreeLevelShape) -> Site:
         return load_site(path)
 
 
-def network_of_shape(shape: ThreeLevelShape) -> tuple[FlowNetwork, Intent]:
-    """Such a site's network and intent. Ports of one role share what a small Clos's do."""
-    small = site_of(
+def network_of_shape(
+    shape: ThreeLevelShape, make: Callable[[ThreeLevelShape], Site] = site_of
+) -> tuple[FlowNetwork, Intent]:
+    """Such a site's network and intent. Ports of one role share what a small Clos's do.
+
+    ``make`` makes the small one.
+    """
+    small = make(
         ThreeLevelShape(
             pods=1,
             leaves_per_pod=1,

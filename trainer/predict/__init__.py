@@ -1,0 +1,1 @@
+"""How a model's training scales on a fabric: predicted, never measured."""
