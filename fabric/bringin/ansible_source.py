@@ -4,10 +4,14 @@ Any form that it takes: YAML, INI, a folder, with ``group_vars`` and ``host_vars
 beside it. ``ansible_network_os`` names the system, groups and names the role; the
 rest of what ``fabric.yaml`` wants may stand in ``paisoar_*`` variables. A folder's
 CSV files are no inventories: Ansible would take each of their lines for a host.
+
+Templates that name a variable are resolved, others are not: they may run programs.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +32,9 @@ from fabric.units import parse_speed_bps
 from fabric.yamlfile import refuse_bomb
 
 MAX_REASON = 300
+_VAULT = "ANSIBLE_VAULT_PASSWORD_FILE"
+_NAMED = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+_MAX_DEPTH = 5
 VARIABLES = ("group_vars", "host_vars")
 
 
@@ -35,6 +42,7 @@ def read_inventory(path: Path) -> Source:
     """Devices of an inventory. InputError where Ansible finds no host in it."""
     from ansible.inventory.manager import InventoryManager  # noqa: PLC0415 - a second to import
     from ansible.parsing.dataloader import DataLoader  # noqa: PLC0415
+    from ansible.parsing.vault import get_file_vault_secret  # noqa: PLC0415
     from ansible.utils.display import Display  # noqa: PLC0415
     from ansible.vars.manager import VariableManager  # noqa: PLC0415
 
@@ -47,6 +55,10 @@ def read_inventory(path: Path) -> Source:
     Display.display = lambda _self, msg, *_a, **_k: told.append(str(msg))
     try:
         loader = DataLoader()
+        if os.environ.get(_VAULT):
+            secret = get_file_vault_secret(os.environ[_VAULT], loader=loader)
+            secret.load()
+            loader.set_vault_secrets([("default", secret)])
         sources = [str(source) for source in _sources(path)]
         inventory = InventoryManager(loader=loader, sources=sources)
         variables = VariableManager(loader=loader, inventory=inventory)
@@ -59,25 +71,32 @@ def read_inventory(path: Path) -> Source:
             for host in inventory.get_hosts()
         ]
     except Exception as error:  # Ansible's own, of many classes
-        raise InputError(f"Ansible cannot read it: {_short(error)}", file=path) from error
+        vaulted = "vault" in str(error).lower()
+        raise InputError(
+            f"Ansible cannot read it: {_short(error)}",
+            file=path,
+            advice=f"{_VAULT} names the file with the vault's password." if vaulted else "",
+        ) from error
     finally:
         Display.warning, Display.display = warning, display
     if not hosts:
         raise InputError(
             f"no host in it{': ' + _short(told[0]) if told else ''}",
             file=path,
-            advice="Name a file that `ansible-inventory -i FILE --list` reads.",
+            advice="Name a file that `ansible-inventory -i FILE --list` reads. Where that needs a "
+            "plugin: `ansible-inventory -i FILE --list --yaml > hosts.yml`, and name hosts.yml.",
         )
     out = [
         (name, why) for name, groups, values in hosts if (why := _not_ours(name, groups, values))
     ]
     beside = {name for name, _why in out}
+    notes: list[str] = []
     devices = {
-        name: _device(path, name, groups, values)
+        name: _device(path, name, groups, values, notes)
         for name, groups, values in hosts
         if name not in beside
     }
-    return Source(devices, notes=left_out(out))
+    return Source(devices, notes=(*left_out(out), *notes))
 
 
 def _sources(path: Path) -> list[Path]:
@@ -105,7 +124,7 @@ def _not_ours(name: str, groups: Sequence[str], values: Mapping[str, Any]) -> st
 
 def _short(said: object) -> str:
     """What Ansible said, in one line."""
-    return " ".join(str(said).split())[:MAX_REASON]
+    return " ".join(str(said).replace("[WARNING]: ", "").split())[:MAX_REASON]
 
 
 def _files(path: Path) -> list[Path]:
@@ -117,9 +136,17 @@ def _files(path: Path) -> list[Path]:
     return [*named, *(file for file in beside if file.suffix in (".yml", ".yaml", ".json", ""))]
 
 
-def _device(path: Path, name: str, groups: list[str], values: Mapping[str, Any]) -> SourceDevice:
+def _device(
+    path: Path, name: str, groups: list[str], values: Mapping[str, Any], notes: list[str]
+) -> SourceDevice:
     def value(*keys: str) -> str:
-        return next((str(values[key]) for key in keys if values.get(key)), "")
+        for key in keys:
+            if values.get(key):
+                text = _resolved(str(values[key]), values)
+                if "{{" not in text and "{%" not in text:
+                    return text
+                notes.append(f"{name}: {key} is a template that is not resolved: {text}")
+        return ""
 
     words = [group for group in groups if group not in ("all", "ungrouped")]
     os_name = system(value("paisoar_os", "ansible_network_os", "network_os"))
@@ -137,6 +164,18 @@ def _device(path: Path, name: str, groups: list[str], values: Mapping[str, Any])
         value("ansible_user"),
         nics_of(path, name, values.get("paisoar_nics")),
     )
+
+
+def _resolved(text: str, values: Mapping[str, Any]) -> str:
+    """The text with the variables that it names, and those that these name."""
+    for _ in range(_MAX_DEPTH):
+        found = _NAMED.sub(
+            lambda match: str(values[match[1]]) if match[1] in values else match[0], text
+        )
+        if found == text or len(found) > MAX_REASON:
+            break
+        text = found
+    return text
 
 
 def nics_of(path: Path, device: str, nics: object) -> tuple[SourceNic, ...]:

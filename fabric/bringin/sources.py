@@ -42,7 +42,7 @@ _HOST_WORDS = re.compile(r"host|server|gpu|compute|node|worker|dgx|trainer", re.
 # What stands in the same racks and is no part of an RDMA fabric; the second, where nothing
 # says that it is a leaf or a spine.
 _BESIDE = re.compile(
-    r"pdu|ups\b|power|console|terminal|kvm|patch|panel|oob|out-of-band|m(?:gmt|anagement)\b|bmc"
+    r"pdu|ups\b|power|bastion|jump|monitor|console|terminal|kvm|patch|panel|oob|out-of-band|m(?:gmt|anagement)\b|bmc"
     r"|camera|sensor|chassis",
     re.IGNORECASE,
 )

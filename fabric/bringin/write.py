@@ -96,7 +96,9 @@ class _Writer:
             self._add(f"  - {{{ends}, speed: {speed}, length_m: {row.length_m:g}}}")
         if not cables:
             self._gap(
-                "# missing: the cables", "cables", "the cables; LLDP of saved outputs shows them"
+                "# missing: the cables",
+                "cables",
+                "the cables: --from cables.csv, or saved outputs whose LLDP shows them",
             )
         return Written("\n".join(self._lines) + "\n", tuple(self._gaps), tuple(self._assumed))
 
@@ -169,7 +171,10 @@ class _Writer:
         at = f"devices.{device.name}"
         self._add(f"  {_quoted(device.name)}:")
         if device.kind != "switch":
-            self._gap("    # missing: kind", f"{at}.kind", "switch or host")
+            what = "switch or host; remove the device where it is neither"
+            self._gap("    # missing: kind", f"{at}.kind", what)
+            self._management(device)
+            return
         self._add("    kind: switch")
         self._add(f"    role: {_quoted(device.role or ('leaf' if is_leaf else 'spine'))}")
         if device.os in known(SWITCHES):
@@ -181,7 +186,9 @@ class _Writer:
         if model:
             self._add(f"    model: {_quoted(model)}")
         else:
-            self._gap("    # missing: model", f"{at}.model", "its model, e.g. N9K-C93180YC-FX")
+            product = SWITCH_PRODUCTS.get(device.os) or SWITCH_PRODUCTS["nxos"]
+            what = f"its model, e.g. {product.leaf_model}"
+            self._gap("    # missing: model", f"{at}.model", what)
         buffer = device.buffer or _buffer(device)
         if buffer:
             self._add(f"    buffer: {_quoted(buffer)}")

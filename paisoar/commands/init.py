@@ -186,7 +186,9 @@ def _bring_in(
         for line in faults:
             out.print(line)
         out.print(
-            f"{file}: {document['hosts']} hosts, {switches} switches, {len(source.cables)} cables."
+            f"{file}: {count_of(len(source.devices) - switches, 'host')}, "
+            f"{count_of(switches, 'switch', 'switches')}, "
+            f"{count_of(len(source.cables), 'cable')}."
             + (" Complete it, then:" if faults else " Next:")
             + f" {command_line('check', file)}"
         )

@@ -123,6 +123,48 @@ def test_what_else_an_inventory_holds_is_left_out_and_named(tmp_path):
     assert set(read_source(tmp_path / "hosts.ini").devices) == {"p1"}
 
 
+def test_variables_that_name_others_are_resolved_and_programs_are_not_run(tmp_path):
+    (tmp_path / "hosts.yml").write_text(
+        "all:\n  vars: {net: 10.0.0, oob: '{{ net }}.{{ last }}'}\n  hosts:\n"
+        "    leaf1: {last: 7, ansible_host: '{{ oob }}'}\n"
+        f"    leaf2: {{ansible_host: \"{{{{ lookup('pipe', 'touch {tmp_path}/ran') }}}}\"}}\n"
+        "    leaf3: {ansible_host: '{{ ansible_host }}'}\n"
+    )
+    source = read_source(tmp_path / "hosts.yml")
+    assert [source.devices[f"leaf{n}"].address for n in (1, 2, 3)] == ["10.0.0.7", "", ""]
+    assert not (tmp_path / "ran").exists()
+    assert [note.partition(" is a template")[0] for note in source.notes] == [
+        "leaf2: ansible_host",
+        "leaf3: ansible_host",
+    ]
+
+
+def test_a_vault_is_opened_with_the_password_that_ansible_takes_or_named(tmp_path, monkeypatch):
+    from ansible.parsing.vault import VaultLib, VaultSecret
+
+    vault = VaultLib([("default", VaultSecret(b"s3cret"))])
+    (tmp_path / "group_vars").mkdir()
+    hidden = vault.encrypt("ansible_user: admin\nansible_password: hidden-4711\n")
+    (tmp_path / "group_vars/all.yml").write_bytes(hidden)
+    (tmp_path / "hosts.ini").write_text("[leafs]\nleaf1\n")
+    monkeypatch.delenv("ANSIBLE_VAULT_PASSWORD_FILE", raising=False)
+    with pytest.raises(InputError) as caught:
+        read_source(tmp_path)
+    assert "ANSIBLE_VAULT_PASSWORD_FILE" in caught.value.advice
+    (tmp_path / ".password").write_text("s3cret\n")
+    monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", str(tmp_path / ".password"))
+    source = read_source(tmp_path)
+    assert source.devices["leaf1"].user == "admin"
+    assert "hidden-4711" not in site_yaml(source, site="x").text
+
+
+def test_of_a_device_that_may_be_anything_only_that_is_asked(tmp_path):
+    (tmp_path / "hosts.ini").write_text("thing ansible_host=10.0.0.9\n")
+    result = site_yaml(read_source(tmp_path / "hosts.ini"), site="x")
+    assert [gap.key for gap in result.gaps] == ["devices.thing.kind", "cables"]
+    assert "kind:" not in result.text.partition("thing:")[2].replace("missing: kind", "")
+
+
 NIC = SourceNic("ens1f0", "mlx5", "mlx5_0", 10**11, "10.1.0.1")
 NIC_MAPPING = {
     "ens1f0": {"family": "mlx5", "rdma": "mlx5_0", "speed": "100G", "address": "10.1.0.1"}
