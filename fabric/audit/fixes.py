@@ -13,6 +13,7 @@ take its place. Where nothing else is left to mend, the fix says so in words.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -112,7 +113,7 @@ class Fixes:
             found = self._fields.get((device, port.name), frozenset()) if port.name in ports else ()
             fields = sorted(set(found) - but - hidden)
             mended.append(mend(port, wanted[port.name], fields, parts))
-        return self._change(device, dataclasses.replace(now, ports=tuple(mended)))
+        return self._change(device, dataclasses.replace(now, ports=tuple(mended)), known=True)
 
     def _hidden(self, device: str, ports: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
         """Fields that no line can set without replacing what was not read of these ports.
@@ -145,13 +146,15 @@ class Fixes:
         held = (live.port(port.name) for port in intended.ports)
         return dataclasses.replace(intended, ports=tuple(port for port in held if port))
 
-    def _change(self, device: str, state: DeviceQos) -> Change | None:
-        try:
-            return module_of(self._site, device).change(
-                target_of(self._site, device), self._outputs[device], state
-            )
-        except (PaisoarError, ReadError, ValueError, KeyError):
-            return None
+    def _change(self, device: str, state: DeviceQos, *, known: bool = False) -> Change | None:
+        """The change to this state; ``known`` also of a device that was read in part."""
+        module = module_of(self._site, device)
+        ways = [module.change, getattr(module, "known_change", None) if known else None]
+        for way in filter(None, ways):
+            with contextlib.suppress(PaisoarError, ReadError, ValueError, KeyError):
+                change: Change = way(target_of(self._site, device), self._outputs[device], state)
+                return change
+        return None
 
 
 def mend(

@@ -143,6 +143,37 @@ class DcbFamily:
         live = self.read(port, outputs).port
         if live is None:
             raise ReadError(f"{port.name}: `dcb` shows nothing of it")
+        return self._changes(port, outputs, facts, live, intended)
+
+    def known_changes(
+        self, port: TargetPort, outputs: Outputs, intended: PortQos
+    ) -> tuple[SettingChange, ...]:
+        """The same of the settings whose values the outputs show, whatever is missing."""
+        facts = self._facts(port, outputs)
+        live = self.read(port, outputs).port
+        if live is None:
+            return ()
+        known = self._known(facts, outputs, port)
+        changes = self._changes(port, outputs, facts, live, intended)
+        if facts.apps is None:
+            # Which classes the priorities want follows from the map: PFC goes alone.
+            lines = (pfc_command(port.name, intended.pfc_priorities),)
+            changes = tuple(
+                dataclasses.replace(c, commands=lines if c.name == PFC else ())
+                if c.name in TOGETHER
+                else c
+                for c in changes
+            )
+        return tuple(change for change in changes if change.name in known)
+
+    def _changes(
+        self,
+        port: TargetPort,
+        outputs: Outputs,
+        facts: Facts,
+        live: PortQos,
+        intended: PortQos,
+    ) -> tuple[SettingChange, ...]:
         known = self._known(facts, outputs, port)
         held = {item.name: item for item in self._items(live) if item.name in known}
         before, after = self.own_items(intended)

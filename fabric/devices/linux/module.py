@@ -198,6 +198,20 @@ class LinuxModule:
         }
         return host_change(boot, changes, scripts)
 
+    def known_change(self, target: Target, outputs: Outputs, intended: DeviceQos) -> Change:
+        """Commands alone, for the settings whose values the outputs show.
+
+        For a host that was read in part: nothing of it is right for its boot files, and
+        no setting is touched of which nobody knows what it is.
+        """
+        by_name = {port.name: port for port in target.ports}
+        commands: list[str] = []
+        for port in self.normalise(intended).ports:
+            known = getattr(_family(port), "known_changes", None)
+            for change in known(_target(by_name, port.name), outputs, port) if known else ():
+                commands += change.commands
+        return Change(commands=tuple(commands))
+
     def safety_net(self, run_id: str) -> SafetyNet:  # noqa: ARG002
         """None: a host goes back by the change's own rollback."""
         return SafetyNet()

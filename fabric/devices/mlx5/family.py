@@ -128,26 +128,37 @@ class Mlx5Family:
                 f"{port.name}: nothing can be planned without mlnx_qos; install it (mlnx-tools), "
                 "or make the family generic in fabric.yaml"
             )
-        held, wanted = values_of_facts(facts), values_of_port(intended)
-        lossless = intended.pfc_priorities
-        now = {i.name: i for i in items(held, lossless, wanted.dscp_to_priority)}
-        todo = {
-            item.name: item
-            for item in items(wanted, lossless, held.dscp_to_priority)
-            if item.name not in now or now[item.name].value != item.value
-        }
-        changes = []
-        for name, item in todo.items():
-            if name in _BUFFERS:
-                forth, back = _buffer_commands(name, todo, held, wanted, facts, lossless)
-            else:
-                offered = shell_commands(item, facts)
-                if offered is None:
-                    continue
-                forth, back = offered, _undo(now.get(name), facts)
-            before = now[name].value if name in now else None
-            changes.append(SettingChange(name, before, item.value, forth, back))
-        return tuple(changes)
+        return _changes(facts, intended, known_only=False)
+
+    def known_changes(
+        self, port: TargetPort, outputs: Outputs, intended: PortQos
+    ) -> tuple[SettingChange, ...]:
+        """The same of the settings whose values the outputs show, whatever is missing."""
+        facts = facts_of(port, outputs)
+        return _changes(facts, intended, known_only=True) if facts.has_mlnx_qos else ()
+
+
+def _changes(facts: Facts, intended: PortQos, *, known_only: bool) -> tuple[SettingChange, ...]:
+    held, wanted = values_of_facts(facts), values_of_port(intended)
+    lossless = intended.pfc_priorities
+    now = {i.name: i for i in items(held, lossless, wanted.dscp_to_priority)}
+    todo = {
+        item.name: item
+        for item in items(wanted, lossless, held.dscp_to_priority)
+        if (not known_only if item.name not in now else now[item.name].value != item.value)
+    }
+    changes = []
+    for name, item in todo.items():
+        if name in _BUFFERS:
+            forth, back = _buffer_commands(name, todo, held, wanted, facts, lossless)
+        else:
+            offered = shell_commands(item, facts)
+            if offered is None:
+                continue
+            forth, back = offered, _undo(now.get(name), facts)
+        before = now[name].value if name in now else None
+        changes.append(SettingChange(name, before, item.value, forth, back))
+    return tuple(changes)
 
 
 @lru_cache(maxsize=256)
