@@ -18,6 +18,7 @@ from paisoar.commands.certify import certificate, certify
 from paisoar.commands.check import check
 from paisoar.commands.demo import demo
 from paisoar.commands.explain import explain
+from paisoar.commands.gate import gate
 from paisoar.commands.init import init
 from paisoar.commands.lab import lab
 from paisoar.commands.plan import plan
@@ -48,6 +49,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     explain,
     validate,
     certify,
+    gate,
     train,
     tune,
     report,

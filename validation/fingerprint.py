@@ -6,6 +6,7 @@ device changed, and, with the states that were certified, *what* changed.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
@@ -16,6 +17,7 @@ from fabric.compare import differences
 from fabric.linkstate import shut_ports
 from fabric.qos import DeviceQos, canonical_sha256
 from fabric.site import HostSpec, Site
+from fabric.topology import PortRef
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,23 @@ def device_sha256(site: Site, state: DeviceQos) -> str:
     seen = sorted((n.port, n.peer, n.peer_port) for n in state.neighbors or () if n.port in ports)
     shut = shut_ports(site.topology, state)
     return _hash({"state": canonical_sha256((state,)), "neighbors": seen, "shut": shut})
+
+
+def as_heard(
+    before: Mapping[str, DeviceQos], live: Mapping[str, DeviceQos], down: Mapping[PortRef, str]
+) -> dict[str, DeviceQos]:
+    """States, with the neighbours that ports had before their links went down."""
+    heard = {}
+    for name, state in live.items():
+        certified = before[name].neighbors if name in before else None
+        # A neighbour may still be listed for a while after its link went down.
+        listed = {neighbor.port for neighbor in state.neighbors or ()}
+        silent = [
+            n for n in certified or () if PortRef(name, n.port) in down and n.port not in listed
+        ]
+        seen = (*(state.neighbors or ()), *silent)
+        heard[name] = dataclasses.replace(state, neighbors=seen) if silent else state
+    return heard
 
 
 def intent_sha256(site: Site) -> str:

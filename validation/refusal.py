@@ -20,6 +20,9 @@ Reason = Literal[
     "intent-changed",
     "port-down",
     "fabric-changed",
+    "no-reading",
+    "reading-bad",
+    "reading-stale",
 ]
 ADVICE_RENEW = "Run `paisoar validate` and `paisoar certify`."
 

@@ -87,7 +87,9 @@ def test_every_changed_byte_is_refused(site):
                 open_sealed(bytes(altered), PAYLOAD_TYPE, [key.public_key])
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.data())
 def test_no_altered_certificate_is_ever_accepted(fabric, signed, data):
     original = signed.path.read_bytes()
