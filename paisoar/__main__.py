@@ -1,4 +1,4 @@
-"""Where the program starts: Ctrl-C is quiet from the first moment on.
+"""Where the program starts: Ctrl-C ends it with one line from the first moment on.
 
 Importing the commands takes a while. There is nothing to clean up yet, so an
 interrupt ends the process there and then, also amid the import of a C extension.
@@ -8,6 +8,7 @@ does: what it has started does not outlive it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from functools import partial
@@ -19,7 +20,7 @@ def main() -> None:
     # Where a shell has told us to ignore interrupts, as for a background job, we do.
     interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if interruptible:
-        signal.signal(signal.SIGINT, _leave)
+        signal.signal(signal.SIGINT, _leave_before)
     from paisoar.cli import main as command_line
 
     try:
@@ -31,6 +32,12 @@ def main() -> None:
     finally:
         if interruptible:
             signal.signal(signal.SIGINT, _leave)
+
+
+def _leave_before(_signal: int, _frame: FrameType | None) -> None:
+    with contextlib.suppress(OSError):
+        os.write(2, b"Interrupted; nothing was changed.\n")
+    os._exit(128 + signal.SIGINT)
 
 
 def _leave(_signal: int, _frame: FrameType | None) -> None:

@@ -34,7 +34,7 @@ KEEP = 3
 _OVERHEAD_BYTES = 64 << 10
 _OVERHEAD_PER_VARIABLE_BYTES = 2 << 10
 _NAME = re.compile(r"epoch-(\d{5})(-step-(\d{7}))?")
-_WEIGHTS, _OPTIMIZER, _META = "model.weights.h5", "optimizer.npz", "meta.json"
+WEIGHTS, _OPTIMIZER, _META = "model.weights.h5", "optimizer.npz", "meta.json"
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def save_checkpoint(
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
         _reserve(partial / _META, _bytes_of([*model.variables, *optimizer.variables]))
-        model.save_weights(partial / _WEIGHTS)
+        model.save_weights(partial / WEIGHTS)
         variables = {
             f"{number:05d}": variable.numpy() for number, variable in enumerate(optimizer.variables)
         }
@@ -92,10 +92,10 @@ def save_checkpoint(
             "random_counters": [int(state.numpy()[1]) for state in random_states(model)],
             "plan": plan,
             "gate_pass": gate_pass,
-            "sha256": {name: _sha256(partial / name) for name in (_WEIGHTS, _OPTIMIZER)},
+            "sha256": {name: _sha256(partial / name) for name in (WEIGHTS, _OPTIMIZER)},
         }
         (partial / _META).write_text(json.dumps(meta, indent=2) + "\n")
-        for name in (_WEIGHTS, _OPTIMIZER, _META):
+        for name in (WEIGHTS, _OPTIMIZER, _META):
             _sync(partial / name)
         _sync(partial)
         if final.exists():
@@ -167,7 +167,7 @@ def load_checkpoint(checkpoint: Path, model: Any, optimizer: Any) -> Position:  
                 file=path,
                 advice="Remove this checkpoint's folder and resume from the one before.",
             )
-    model.load_weights(checkpoint / _WEIGHTS)
+    model.load_weights(checkpoint / WEIGHTS)
     with np.load(checkpoint / _OPTIMIZER) as saved:
         values = [saved[name] for name in sorted(saved.files)]
     if len(values) != len(optimizer.variables):

@@ -39,7 +39,8 @@ class JobSpec:
     ``checkpoint_every`` steps where that is not 0; with ``resume`` training
     goes on from the latest one there. ``patience_s`` is how long ranks wait
     for one that does not come. ``timeline`` is a file for a Chrome trace of
-    compute and communication of every rank. ``places``, one a rank, say where
+    compute and communication of every rank, ``logs`` a folder for what ranks
+    wrote whose job failed. ``places``, one a rank, say where
     each runs and how it talks; with ``meeting`` they are for ranks elsewhere
     (:mod:`trainer.hosts`, :mod:`trainer.scheduled`).
     """
@@ -53,6 +54,7 @@ class JobSpec:
     check_every: int = 100
     checkpoint_every: int = 0
     timeline: Path | None = None
+    logs: Path | None = None
     places: Sequence[Place] | None = None
     meeting: Meeting = field(default_factory=Meeting)
 
@@ -225,6 +227,7 @@ def _train(job: JobSpec, on_event: Callable[[Progress], None] | None) -> TrainRe
             timeline=job.timeline is not None,
             places=job.places,
             meeting=job.meeting,
+            logs=job.logs,
         )
     except PeerError as error:
         error.advice = " ".join(filter(None, (error.advice, _way_on(job))))

@@ -96,7 +96,7 @@ def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
         if shut:
             out.print(f"Shut, and left so by a plan: {', '.join(shut)}.")
         for name, why in made.unreadable.items():
-            out.print(f"not read: {name}: {why}")
+            out.print(f"not read: {name}: {why.removeprefix(f'{name}: ')}")
         if made.changed:
             out.print(
                 f"{len(made.changed)} of {len(made.devices)} devices would change. "
@@ -107,7 +107,8 @@ def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
                 f"The {len(made.devices)} devices that were read do what they should. "
                 f"Next: {command_line('validate', file)}"
                 if made.devices
-                else "No device could be read."
+                else "No device could be read. Next: see to what is said above, then: "
+                f"{command_line('plan', file)}"
             )
 
     return Answer(document, show, good=not made.unreadable, exit_code=3)

@@ -9,10 +9,19 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 
 from fabric.errors import InputError, JudgedBadError
 from fabric.site import Site, load_site
-from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, run
+from paisoar.console import (
+    DEFAULT_FILE,
+    Answer,
+    FileOption,
+    JsonOption,
+    Ui,
+    command_line,
+    run,
+)
 
 if TYPE_CHECKING:
     from validation.result import ValidationRun
@@ -62,7 +71,23 @@ def write(ui: Ui, file: Path, run_id: str = "", output: Path | None = None) -> A
         "class": content.evidence_class,
         "run": done.id,
     }
-    return Answer(document, lambda out: out.print(f"{page} ({len(tables)} tables beside it)"))
+
+    def show(out: Console) -> None:
+        out.print(f"{page} ({len(tables)} tables beside it)", soft_wrap=True)
+        out.print(
+            f"{content.verdict}, evidence class {content.evidence_class}. {_next(file, done)}"
+        )
+
+    return Answer(document, show)
+
+
+def _next(file: Path, done: ValidationRun) -> str:
+    if done.verdict == "PASS":
+        return (
+            f"Next: {command_line('certify', file)}, or {command_line('train', file)} "
+            "where that is done."
+        )
+    return f"Next: {command_line('audit', file)}, then {command_line('validate', file)} again."
 
 
 def _believed(site: Site, done: ValidationRun) -> None:

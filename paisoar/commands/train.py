@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -16,7 +17,15 @@ from rich.console import Console
 
 from fabric.errors import GateRefusedError, InputError
 from fabric.site import load_site
-from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, run
+from paisoar.console import (
+    DEFAULT_FILE,
+    Answer,
+    FileOption,
+    JsonOption,
+    Ui,
+    command_line,
+    run,
+)
 
 if TYPE_CHECKING:
     from trainer.collective.scheduler import Share
@@ -158,7 +167,7 @@ def train(
             share=share,
             network=network or (),
         )
-        return Answer(document(result), lambda out: _show(out, result))
+        return Answer(document(result), lambda out: _show(out, result, file))
 
     run(as_json, work)
 
@@ -219,6 +228,7 @@ def start(
             checkpoint_every=checkpoint_every,
             patience_s=patience_s,
             timeline=timeline,
+            logs=jobs / "last-failure",
             places=places,
             meeting=place_to_meet,
         )
@@ -286,7 +296,9 @@ def document(result: TrainResult) -> dict[str, object]:
     }
 
 
-def _show(out: Console, result: TrainResult) -> None:
+def _show(out: Console, result: TrainResult, file: Path) -> None:
+    from trainer.checkpoint import WEIGHTS
+
     tested = all(record.tested for record in result.history)
     images = "test" if tested else "training"
     for record in result.history:
@@ -301,3 +313,8 @@ def _show(out: Console, result: TrainResult) -> None:
         f"{result.seconds:.1f} s over {result.transport}, admitted by "
         f"{result.gate_pass.certificate_id} ({result.gate_pass.evidence_class})."
     )
+    if result.checkpoint is not None:
+        out.print(f"Weights: {result.checkpoint / WEIGHTS}", soft_wrap=True)
+        more = command_line(f"train --resume {shlex.quote(str(result.checkpoint.parent))}", file)
+        out.print(f"More epochs: {more} --epochs N, with the options that this one had.")
+    out.print(f"Next: {command_line('report', file)}")

@@ -66,8 +66,8 @@ class ActionModule(ActionBase):  # type: ignore[misc] # ansible has no types
         try:
             reading = read_to_folder(device, variables, Path(folder) if folder else None)
         except UnreachableError as error:
-            return result | {"unreachable": True, "msg": error.message}
+            return result | {"unreachable": True, "msg": str(error)}
         except PaisoarError as error:
-            return result | {"failed": True, "msg": error.message}
+            return result | {"failed": True, "msg": str(error)}
         result |= {"changed": False, "refused": reading.refused}
         return result if folder else result | {"outputs": reading.outputs}
