@@ -179,6 +179,7 @@ class FolderSource:
                 f"there is no image in it ({', '.join(IMAGE_SUFFIXES)} below a folder a class)",
                 file=train,
                 key="data",
+                advice=f"TFRecords are given by a pattern in quotes: '{train}/*'.",
             )
         tests = [root / name for name in _TEST_FOLDERS if (root / name).is_dir()]
         if train is not root and tests:
@@ -227,7 +228,16 @@ class TfRecordSource:
             )
         tests = [p for p in paths if any(word in Path(p).name for word in ("validation", "test"))]
         trains = [path for path in paths if path not in tests]
+        if not trains:
+            raise InputError(
+                "all files of the pattern are for testing, by their names",
+                file=tests[0],
+                key="data",
+            )
         self.train, self.test = _list_records(trains), _list_records(tests)
+        if not len(self.train):
+            more = f", nor is one in the {len(trains) - 1} others" if len(trains) > 1 else ""
+            raise InputError(f"there is no record in it{more}", file=trains[0], key="data")
         size = plan.image_size or MODELS[plan.model][0]
         self.image_shape = (size, size, 3)
         self.classes = plan.classes or 1000

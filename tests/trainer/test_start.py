@@ -200,3 +200,47 @@ def test_what_rank_0_prints_is_shown_at_once_and_ctrl_c_ends_the_job(site_file, 
         job.kill()
     assert code == 130
     assert error == "interrupted\n"
+
+
+# Like a tf.function: what is raised inside of it comes out as something else, after a page of text.
+LOST = """
+import os, signal
+def step(number):
+    try:
+        courier.call(lambda c: c.allreduce(total, doing=f"step {number}, bucket 0"))
+    except Exception as error:
+        raise RuntimeError(page) from error
+page = "inside of the framework " * 100
+for number in range(1, 100):
+    if rank == 1 and number == 5:
+        os.kill(os.getpid(), signal.SIGKILL)
+    step(number)
+"""
+
+
+def test_the_report_of_a_lost_rank_is_the_last_line_and_no_traceback_hides_it(site_file, script):
+    path = script(LOST)
+    code, out, error = end(begin(*START, "-f", site_file, path))
+    assert code == 3
+    lines = error.splitlines()
+    assert re.fullmatch(
+        r"rank 1 \(host .*, pid \d+\) was killed by signal 9 \(SIGKILL\), last heard of at .*, "
+        r"\d+\.\d s waited for",
+        lines[-1],
+    )
+    assert re.search(r"^rank 0 reported: rank 0 in step 5, bucket 0: rank 1 \(host", error, re.M)
+    assert "RuntimeError:" not in out + error
+    # Where in the user's own script it was.
+    assert f'File "{path}", line' in out
+
+
+def test_a_long_traceback_is_kept_in_a_file_that_is_named(site_file, script):
+    deep = "def deep(n): deep(n - 1) if n else [][1]\nif rank == 1: deep(20)\n"
+    code, _, error = end(
+        begin(*START, "-f", site_file, script(deep + "courier.call(lambda c: c.barrier())\n"))
+    )
+    assert code == 3
+    (folder,) = re.findall(r"All that was written is in (\S+)\.$", error, re.MULTILINE)
+    log = (Path(folder) / "rank-1.log").read_text()
+    assert log.startswith("1 of 2: 2\nTraceback")
+    assert log.rstrip().endswith("IndexError: list index out of range")

@@ -109,6 +109,16 @@ def check_folders_and_records_are_shared_out_without_overlap(context: RankContex
         with pytest.raises(InputError, match=said) as caught:
             open_source(replace(plan, data=data), rank)
         assert caught.value.key == "data"
+    empty = folder / "empty-00000"
+    empty.touch()
+    (folder / "test-00000").touch()
+    for data, said in (
+        ("empty-*", f"{empty}: data: there is no record in it$"),
+        ("*-00000", f"{empty}: data: there is no record in it$"),
+        ("test-*", "test-00000: data: all files of the pattern are for testing"),
+    ):
+        with pytest.raises(InputError, match=said):
+            open_source(replace(plan, data=str(folder / data)), rank)
 
 
 def check_what_cannot_be_trained_on_is_named_with_its_file(context: RankContext) -> None:
