@@ -57,13 +57,15 @@ class Fixes:
         self._site, self._states, self._intended = site, states, intended
         self._outputs, self._fields = outputs, fields
         self._planned: dict[str, Change | None] = {}
+        # What to do where the device's module refuses to plan for it.
+        self._refused: dict[str, str] = {}
         self._known: dict[tuple[str, tuple[str, ...], frozenset[str]], tuple[str, ...]] = {}
 
     def of(self, rule: Rule, device: str, ports: Sequence[str]) -> tuple[str, ...]:
         """What mends a finding of this rule on these ports.
 
         Commands where the device's module knows them, a plan where that changes
-        anything, else what the rule says to do by hand.
+        anything, else what the module or the rule says to do by hand.
         """
         if not rule.fields:
             return (rule.mend,)
@@ -76,6 +78,8 @@ class Fixes:
             return (f"{why}: {rule.mend}",)
         if device not in self._planned:
             self._planned[device] = self._change(device, self._intended[device])
+        if advice := self._refused.get(device):
+            return (advice,)
         plan = self._planned[device]
         return (rule.mend,) if plan is not None and plan.empty else FIX
 
@@ -151,8 +155,14 @@ class Fixes:
         module = module_of(self._site, device)
         ways = [module.change, getattr(module, "known_change", None) if known else None]
         for way in filter(None, ways):
-            with contextlib.suppress(PaisoarError, ReadError, ValueError, KeyError):
-                change: Change = way(target_of(self._site, device), self._outputs[device], state)
+            with contextlib.suppress(ReadError, ValueError, KeyError):
+                try:
+                    change: Change = way(
+                        target_of(self._site, device), self._outputs[device], state
+                    )
+                except PaisoarError as error:
+                    self._refused[device] = error.advice
+                    continue
                 return change
         return None
 

@@ -26,8 +26,16 @@ DSCP_NAMES = {
     **{f"cs{n}": 8 * n for n in range(1, 8)},
     **{f"af{c}{d}": 8 * c + 2 * d for c in range(1, 5) for d in range(1, 4)},
 }
-_KINDS = {"ethernet": "Ethernet", "mgmt": "mgmt", "loopback": "loopback", "vlan": "Vlan"}
-_INTERFACE = re.compile(r"([A-Za-z]+)(\d[\d/]*)(?:-(\d+))?")
+_KINDS = {
+    "ethernet": "Ethernet",
+    "port-channel": "port-channel",
+    "mgmt": "mgmt",
+    "loopback": "loopback",
+    "vlan": "Vlan",
+}
+_INTERFACE = re.compile(r"([A-Za-z]+(?:-[A-Za-z]+)?)(\d[\d/]*)(?:-(\d+))?")
+# A port, a port that was broken out, or the number of an interface of another kind.
+_NUMBERS = re.compile(r"\d{1,4}|\d{1,2}/\d{1,3}(?:/\d)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +183,11 @@ def interfaces(tokens: Sequence[Token], at: int) -> Taken | Wrong:
     """Interfaces with ranges, ``e1/1-4, e1/7``; the value is a tuple of names."""
     text, count = tokens[at].text, 1
     while at + count < len(tokens) and (
-        re.search(r"(^|,)[A-Za-z]+$|,$", text) or tokens[at + count].text.startswith(",")
+        re.search(r"(^|,)[A-Za-z-]+$|,$", text) or tokens[at + count].text.startswith(",")
     ):
         text += tokens[at + count].text
         count += 1
-    if re.fullmatch(r"[A-Za-z]+", text) and _kind(text):
+    if re.fullmatch(r"[A-Za-z-]+", text) and _kind(text):
         return Wrong(INCOMPLETE)
     names: list[str] = []
     for part in text.split(","):
@@ -187,9 +195,7 @@ def interfaces(tokens: Sequence[Token], at: int) -> Taken | Wrong:
         kind = _kind(match[1]) if match else None
         if not match or not kind:
             return Wrong(INVALID_INTERFACE if names or (match and kind) else INVALID)
-        if (kind == "Ethernet") != ("/" in match[2]) or not re.fullmatch(
-            r"\d{1,4}|\d{1,2}/\d{1,3}", match[2]
-        ):
+        if (kind == "Ethernet") != ("/" in match[2]) or not _NUMBERS.fullmatch(match[2]):
             return Wrong(INVALID_INTERFACE)
         slot, slash, port = match[2].rpartition("/")
         last = int(match[3]) if match[3] else int(port)

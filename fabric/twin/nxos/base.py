@@ -18,6 +18,8 @@ from fabric.units import format_speed
 # Ports by model; a switch with more cables than that gets as many as it needs.
 PORTS_BY_MODEL = {"N9K-C93180YC-FX": 54, "N9K-C9336C-FX2": 36, "N9K-C9364C": 64}
 DEFAULT_PORTS = 48
+# Of these as many have one lane, and cannot be broken out.
+SINGLE_LANE_PORTS = {"N9K-C93180YC-FX": 48}
 LOOPBACKS = ipaddress.IPv4Network("10.254.0.0/16")
 LINKS = ipaddress.IPv4Network("10.255.0.0/16")
 MANAGEMENT = ipaddress.IPv4Network("192.168.100.0/22")
@@ -26,10 +28,12 @@ MANAGEMENT = ipaddress.IPv4Network("192.168.100.0/22")
 def empty_config(site: Site, name: str) -> Config:
     """A configuration with this switch's interfaces and nothing else."""
     cabled = [port.port for port in site.topology.ports_of[name]]
-    count = PORTS_BY_MODEL.get(site.switch(name).model, DEFAULT_PORTS)
-    names = [f"Ethernet1/{n}" for n in range(1, count + 1)]
-    names += [port for port in cabled if port not in names]
-    return Config(name, {port: Interface() for port in [*names, "mgmt0"]})
+    model = site.switch(name).model
+    names = [f"Ethernet1/{n}" for n in range(1, PORTS_BY_MODEL.get(model, DEFAULT_PORTS) + 1)]
+    # Parts of a port that is broken out come into being by configuration.
+    names += [port for port in cabled if port not in names and port.count("/") == 1]
+    interfaces = {port: Interface() for port in [*names, "mgmt0"]}
+    return Config(name, interfaces, single_lane_ports=SINGLE_LANE_PORTS.get(model, 0))
 
 
 def base_config(site: Site, name: str) -> Config:
@@ -43,6 +47,7 @@ def _lines(site: Site, name: str) -> list[str]:
     loopback = LOOPBACKS[index]
     lines = [
         f"hostname {name}",
+        *_breakouts(site, name),
         "feature ospf",
         "feature lldp",
         "ip domain-lookup",
@@ -71,6 +76,20 @@ def _lines(site: Site, name: str) -> list[str]:
     for port in site.topology.ports_of[name]:
         lines += _port_lines(site, port)
     return lines
+
+
+def _breakouts(site: Site, name: str) -> list[str]:
+    """Lines that break out the ports of whose parts the site has cables."""
+    whole = {
+        port.port.split("/")[1]: site.topology.link_of[port].speed_bps // 10**9
+        for port in site.topology.ports_of[name]
+        if port.port.count("/") > 1
+    }
+    lanes = {gbps: 2 if gbps in (50, 200) else 4 for gbps in whole.values()}
+    return [
+        f"interface breakout module 1 port {number} map {gbps}g-{lanes[gbps]}x"
+        for number, gbps in whole.items()
+    ]
 
 
 def _port_lines(site: Site, port: PortRef) -> list[str]:

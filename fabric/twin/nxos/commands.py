@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fabric.twin.nxos import (
+    config_channels,
     config_global,
     config_interface,
     config_qos,
@@ -15,6 +16,7 @@ from fabric.twin.nxos import (
 )
 
 LOADED = (
+    config_channels,
     config_global,
     config_interface,
     config_qos,

@@ -16,6 +16,8 @@ from typing import Literal
 DEFAULT_MTU = 1500
 JUMBO_MTU = 9216
 GROUPS = range(8)
+# How names of interfaces begin that forward packets by themselves.
+PORTS = ("Ethernet", "port-channel")
 
 NETWORK_QOS_DEFAULT = "default-8q-nq-policy"
 QUEUING_OUT_DEFAULT = "default-8q-out-policy"
@@ -122,6 +124,7 @@ class Interface:
     queuing_in: str = ""
     queuing_out: str = ""
     no_stats: set[str] = field(default_factory=set)
+    channel: int | None = None
 
     @property
     def is_shut(self) -> bool:
@@ -153,6 +156,7 @@ class Config:
     features: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     blocks: dict[str, list[str]] = field(default_factory=dict)
+    single_lane_ports: int = 0
     class_maps: dict[str, ClassMap] = field(default_factory=dict)
     qos_policies: dict[str, QosPolicy] = field(default_factory=dict)
     network_policies: dict[str, NetworkPolicy] = field(default_factory=dict)
@@ -167,15 +171,25 @@ class Config:
         """The network-qos policy in force."""
         return self.network_policies.get(self.system_network_qos) or default_network_policy()
 
+    def holder(self, interface: str) -> Interface:
+        """Whose policies take effect on an interface: its port channel's, or its own."""
+        settings = self.interfaces[interface]
+        return self.interfaces.get(f"port-channel{settings.channel}", settings)
+
+    def members(self, channel: str) -> list[str]:
+        """The ports of ``port-channel10``."""
+        number = channel.removeprefix("port-channel")
+        return [name for name, one in self.interfaces.items() if str(one.channel) == number]
+
     def queuing_policy_out(self, interface: str) -> tuple[str, QueuingPolicy]:
         """Name and contents of the egress queuing policy in force on an interface."""
-        name = self.interfaces[interface].queuing_out or self.system_queuing_out
+        name = self.holder(interface).queuing_out or self.system_queuing_out
         policy = self.queuing_policies.get(name)
         return (name, policy) if policy else (QUEUING_OUT_DEFAULT, default_queuing_policy())
 
     def queuing_policy_in(self, interface: str) -> QueuingPolicy | None:
         """The ingress queuing policy in force on an interface; None for the default."""
-        name = self.interfaces[interface].queuing_in or self.system_queuing_in
+        name = self.holder(interface).queuing_in or self.system_queuing_in
         return self.queuing_policies.get(name)
 
     def pause_cos(self) -> dict[int, int]:

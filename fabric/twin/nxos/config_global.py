@@ -10,6 +10,7 @@ from fabric.twin.cli.grammar import Match
 from fabric.twin.cli.values import compact
 from fabric.twin.nxos.cli import CONFIG, Cli, CliError, command
 from fabric.twin.nxos.config import Interface
+from fabric.twin.nxos.config_channels import detach
 
 FEATURES = ("bfd", "bgp", "interface-vlan", "lacp", "lldp", "ospf", "pim", "scp-server", "udld")
 _FEATURE_CHOICES = " | ".join(FEATURES)
@@ -191,10 +192,10 @@ def interface(cli: Cli, match: Match) -> None:
 
 
 def create_interface(cli: Cli, name: str) -> None:
-    """A loopback or VLAN interface; CliError for a port that the switch does not have."""
+    """A loopback, VLAN interface or port channel; CliError for a port that there is not."""
     if name.startswith("Vlan") and "interface-vlan" not in cli.config.features:
         raise CliError("feature interface-vlan is not enabled")
-    if not name.startswith(("Vlan", "loopback")):
+    if not name.startswith(("Vlan", "loopback", "port-channel")):
         raise CliError(f"interface {name} does not exist")
     cli.config.interfaces[name] = Interface(switchport=not name.startswith("Vlan"))
 
@@ -205,6 +206,8 @@ def no_interface(cli: Cli, match: Match) -> None:
     for name in match.names("names"):
         if name.startswith(("Ethernet", "mgmt")):
             raise CliError(f"interface {name} is physical and cannot be removed")
+        for member in cli.config.members(name) if name.startswith("port-channel") else ():
+            detach(cli.config.interfaces[member])
         cli.config.interfaces.pop(name, None)
 
 

@@ -1,7 +1,8 @@
 """Configuration commands of an interface or a range of them.
 
 Syntax: Cisco Nexus 9000 NX-OS QoS configuration guide 10.5(x) (priority flow
-control, queuing) and interfaces configuration guide (MTU, switchport).
+control, queuing) and interfaces configuration guide (MTU, switchport; port channels
+and what their members take from them are in ``config_channels``).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Literal, cast
 
 from fabric.twin.cli.grammar import Match
 from fabric.twin.nxos.cli import Cli, CliError, command
-from fabric.twin.nxos.config import DEFAULT_MTU, JUMBO_MTU, Interface
+from fabric.twin.nxos.config import DEFAULT_MTU, JUMBO_MTU, PORTS, Interface
 from fabric.twin.nxos.policies import attach, is_ingress
 
 MODE = "config-if"
@@ -25,10 +26,10 @@ def _targets(cli: Cli) -> list[tuple[str, Interface]]:
 
 
 def _ports(cli: Cli) -> list[tuple[str, Interface]]:
-    """The targets, which must be Ethernet ports."""
+    """The targets, which must be Ethernet ports or port channels."""
     targets = _targets(cli)
     for name, _ in targets:
-        if not name.startswith("Ethernet"):
+        if not name.startswith(PORTS):
             raise CliError(f"{name}: the command is not supported on this interface")
     return targets
 
@@ -47,7 +48,7 @@ def description(cli: Cli, match: Match) -> None:
 def routed_line(cli: Cli, match: Match) -> None:
     """Layer 3 settings; a switched port has none."""
     for name, settings in _targets(cli):
-        if name.startswith("Ethernet") and settings.switchport:
+        if name.startswith(PORTS) and settings.switchport:
             raise CliError(f"{name}: the command needs a routed port (no switchport)")
     words = tuple(word for word in match.words if word != "no")
     two = words[0] if words[0] == "medium" else " ".join(words[: 3 if words[1] == "router" else 2])
@@ -75,7 +76,7 @@ def negotiate(cli: Cli, match: Match) -> None:
 @command(MODE, "[no] switchport")
 def switchport(cli: Cli, match: Match) -> None:
     """Switched or routed; changing it drops what belongs to the other."""
-    for _, settings in _ports(cli):
+    for settings in _with_members(cli, _ports(cli)):
         if settings.switchport != (not match.no):
             settings.switchport = not match.no
             drop = ("ip ", "medium", "vrf") if settings.switchport else ("switchport",)
@@ -95,6 +96,19 @@ def switched_line(cli: Cli, match: Match) -> None:
     choice = str(match.values.get("mode", ""))
     words = [word for word in match.words if word not in ("no", choice)]
     _set_line(cli, " ".join(words), match)
+
+
+def _with_members(cli: Cli, targets: list[tuple[str, Interface]]) -> list[Interface]:
+    """The targets, and members of those that are port channels: these do what it does.
+
+    CliError for what a member is told otherwise than its channel, by itself.
+    """
+    for name, settings in targets:
+        if settings.channel is not None:
+            raise CliError(f"{name}: port is a member of port-channel{settings.channel}")
+    interfaces = cli.config.interfaces
+    members = [interfaces[one] for name, _ in targets for one in cli.config.members(name)]
+    return [*(settings for _, settings in targets), *members]
 
 
 def _set_line(cli: Cli, slot: str, match: Match) -> None:
@@ -121,12 +135,12 @@ def mtu(cli: Cli, match: Match) -> None:
         JUMBO_MTU,
     )
     for name, settings in _targets(cli):
-        ethernet = name.startswith("Ethernet")
+        ethernet = name.startswith(PORTS)
         if ethernet and settings.switchport and value not in (DEFAULT_MTU, jumbo):
             raise CliError(
                 f"{name}: MTU on L2 interfaces can only be set to default or system-jumboMTU"
             )
-    for _, settings in _targets(cli):
+    for settings in _with_members(cli, _targets(cli)):
         settings.mtu = value
 
 
@@ -142,7 +156,7 @@ def pfc_mode(cli: Cli, match: Match) -> None:
     for name, settings in _ports(cli):
         if mode == "on" and (settings.flowcontrol_receive or settings.flowcontrol_send):
             raise CliError(f"{name}: flowcontrol is enabled, PFC cannot be")
-    for _, settings in _ports(cli):
+    for settings in _with_members(cli, _ports(cli)):
         settings.pfc_mode = cast(Literal["auto", "on", "off"], mode)
         settings.pfc_send_tlv = not match.no and match.has("send-tlv")
 
@@ -158,7 +172,7 @@ def watchdog_interval(cli: Cli, match: Match) -> None:
     if not match.no:
         state = "on disable-action" if match.has("disable-action") else "on"
         state = "off" if match.has("off") else state
-    for _, settings in _ports(cli):
+    for settings in _with_members(cli, _ports(cli)):
         settings.watchdog = state
 
 
@@ -181,7 +195,7 @@ def flowcontrol(cli: Cli, match: Match) -> None:
     for name, settings in _ports(cli):
         if on and settings.pfc_mode == "on":
             raise CliError(f"{name}: priority-flow-control is on, flowcontrol cannot be")
-    for _, settings in _ports(cli):
+    for settings in _with_members(cli, _ports(cli)):
         if match.string("side") == "receive":
             settings.flowcontrol_receive = on
         else:

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from fabric.twin.cli.values import compact
 from fabric.twin.nxos.config import (
     DEFAULT_MTU,
+    PORTS,
     ClassMap,
     Config,
     Interface,
@@ -44,6 +45,7 @@ _AFTER_QOS = (
     "ip ospf network",
     "ip router ospf",
     "ip router bgp",
+    "channel-group",
 )
 INTERFACE_SLOTS = (*_BEFORE_SWITCHPORT, *_AFTER_SWITCHPORT, *_AFTER_QOS)
 
@@ -53,9 +55,9 @@ _LAST = ("boot ", "logging ", "cli alias ")
 
 
 def interface_key(name: str) -> tuple[int, tuple[int, ...]]:
-    """Sort key of an interface name: Vlan, Ethernet, mgmt, loopback; numbers as numbers."""
-    kinds = {"Vlan": 0, "Ethernet": 1, "mgmt": 2, "loopback": 3}
-    kind = re.match(r"[A-Za-z]+", name)
+    """Sort key of a name: Vlan, port-channel, Ethernet, mgmt, loopback; numbers as numbers."""
+    kinds = {"Vlan": 0, "port-channel": 1, "Ethernet": 2, "mgmt": 3, "loopback": 4}
+    kind = re.match(r"[A-Za-z-]+", name)
     assert kind is not None
     return kinds[kind[0]], tuple(int(n) for n in re.findall(r"\d+", name))
 
@@ -221,7 +223,7 @@ def _service_policies(settings: Interface) -> list[str]:
 def interface_lines(name: str, settings: Interface) -> list[str]:
     """One interface with its header."""
     lines = _slots(settings, _BEFORE_SWITCHPORT)
-    if name.startswith("Ethernet") and not settings.switchport:
+    if name.startswith(PORTS) and not settings.switchport:
         lines.append("no switchport")
     lines += _slots(settings, _AFTER_SWITCHPORT)
     lines += _pfc_lines(settings)

@@ -70,6 +70,8 @@ class EmulatedSwitch(StoredSwitch[Config]):
         """Up where neither end is shut and, for an Ethernet port, a cable is in it."""
         if self.config.interfaces[port].is_shut:
             return False
+        if port.startswith("port-channel"):
+            return any(self.link_up(member) for member in self.config.members(port))
         if not port.startswith("Ethernet"):
             return True
         peer = self.peer_of(port)
