@@ -22,6 +22,7 @@ from paisoar.commands.gate import gate
 from paisoar.commands.init import init
 from paisoar.commands.lab import lab
 from paisoar.commands.plan import plan
+from paisoar.commands.predict import predict
 from paisoar.commands.provision import provision, rollback
 from paisoar.commands.report import report
 from paisoar.commands.sim import sim
@@ -51,6 +52,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     certify,
     gate,
     train,
+    predict,
     tune,
     report,
 )

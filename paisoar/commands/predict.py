@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from trainer.predict.setup import Prediction, Setup
     from trainer.predict.where import Wanted
 
-MAX_GPUS = 1 << 16
+MAX_GPUS = 1 << 13
 
 
 @dataclass(frozen=True)

@@ -49,11 +49,14 @@ def fitted_keys() -> frozenset[str]:
 
 
 def check(
-    constants: Constants = DEFAULTS, on_done: Callable[[str], None] | None = None
+    constants: Constants = DEFAULTS,
+    on_done: Callable[[str], None] | None = None,
+    *,
+    only: str = "",
 ) -> list[Row]:
-    """Predict every published figure."""
+    """Predict every published figure whose key begins with ``only``."""
     bench, fitted, rows = Bench(constants), fitted_keys(), []
-    for figure in figures():
+    for figure in (known for known in figures() if known.key.startswith(only)):
         side: Side = "fitted" if figure.key in fitted else "tested"
         rows.append(Row(figure, figure.predict(bench), side))
         if on_done is not None:

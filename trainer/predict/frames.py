@@ -15,7 +15,7 @@ from trainer.predict.step import predict
 
 EVIDENCE = "predicted"
 ARTICLE_MODELS = ("inception_v3", "resnet50", "resnet152", "vgg16")
-ARTICLE_MODES = ("ps-grpc", "ps-rdma", "ring")
+ARTICLE_MODES = ("ps-grpc", "ps-rdma", "ring", "horovod")
 ARTICLE_GPUS = (1, 2, 4, 8, 16, 32, 64)
 GREENNET_GPUS = (*ARTICLE_GPUS, 128)
 _NIC_BPS = 25 * 10**9
@@ -44,11 +44,10 @@ def article_frames(constants: Constants = DEFAULTS) -> dict[str, pd.DataFrame]:
     images = [
         frame(model, mode, ARTICLE_GPUS) for model in ARTICLE_MODELS for mode in ARTICLE_MODES
     ]
-    article = [row for row in check(constants) if row.figure.key.startswith("article/")]
     return {
         "speedup": frame("greennet", "ring", GREENNET_GPUS),
         "images": pd.concat(images, ignore_index=True),
-        "ratios": check_frame(article),
+        "ratios": check_frame(check(constants, only="article/")),
     }
 
 

@@ -113,7 +113,14 @@ class Fabric:
         self, ends: Sequence[PortRef], pairs: Sequence[tuple[int, int]], kind: str
     ) -> Rate:
         flows = [Flow(ends[a], ends[b], self.dscp, message_bytes=_MESSAGE_BYTES) for a, b in pairs]
-        simulation = prepare_flows(self.network, flows, _DURATION_US)
+        try:
+            simulation = prepare_flows(self.network, flows, _DURATION_US)
+        except InputError as error:
+            raise InputError(
+                error.message,
+                advice="A prediction needs all ports on the way set alike, so that nothing is "
+                "lost: paisoar audit finds the odd one.",
+            ) from error
         simulation.advance()
         found = simulation.result()
         crossing = self._crossing(simulation.units.paths.hops, simulation.units.paths.starts)

@@ -112,7 +112,7 @@ def test_the_figures_of_the_article_come_as_frames():
     speedup, images = frames["speedup"], frames["images"]
     assert list(speedup["gpus"]) == [1, 2, 4, 8, 16, 32, 64, 128]
     assert set(images["model"]) == {"inception_v3", "resnet50", "resnet152", "vgg16"}
-    assert set(images["mode"]) == {"ps-grpc", "ps-rdma", "ring"}
+    assert set(images["mode"]) == {"ps-grpc", "ps-rdma", "ring", "horovod"}
     assert len(frames["ratios"]) == 13
     for frame in frames.values():
         assert set(frame["evidence"]) == {"predicted"}
