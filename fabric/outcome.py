@@ -8,6 +8,8 @@ from typing import Any, Literal, cast, get_args
 
 OutcomeState = Literal["unchanged", "done", "would-change", "rolled-back", "untouched", "failed"]
 _STATES = get_args(OutcomeState)
+# Begins the detail of a failure before the first line or file.
+NOTHING_SENT = "nothing was sent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,13 @@ class Outcome:
     def good(self) -> bool:
         """The device does what it should."""
         return self.state in ("unchanged", "done")
+
+    @property
+    def may_have_changed(self) -> bool:
+        """Something of the change may be on the device, or is."""
+        if self.state == "failed":
+            return not self.detail.startswith(NOTHING_SENT)
+        return self.state == "done"
 
     def __str__(self) -> str:
         return f"{self.state}: {self.detail}" if self.detail else self.state

@@ -18,7 +18,7 @@ from fabric.devices.base import DeviceModule, ReadError
 from fabric.devices.registry import SWITCHES, load
 from fabric.errors import DeviceError, UnreachableError
 from fabric.inventory import access_from, target_from
-from fabric.outcome import Outcome
+from fabric.outcome import NOTHING_SENT, Outcome
 from fabric.plan import DevicePlan, mismatches
 from fabric.planfile import read_order, write_private
 from fabric.qos import DeviceQos, canonical_sha256
@@ -95,13 +95,15 @@ def ready_host(device: str, variables: Variables, plan: str, stop_file: str) -> 
         now = _state(device, variables)
     except DeviceError as error:
         lost = isinstance(error, UnreachableError)
-        return Ready(order, Outcome("failed", f"nothing was sent: {error.message}", lost))
+        return Ready(order, Outcome("failed", f"{NOTHING_SENT}: {error.message}", lost))
     if canonical_sha256((now,)) == order.read_sha256:
         return Ready(order, Outcome("unchanged") if order.change.empty else None)
     if not mismatches(now, order.intended):
         return Ready(order, Outcome("unchanged"))
     changed = "; ".join(differences(order.before, now)[:5])
-    return Ready(order, Outcome("failed", f"it has changed since it was planned: {changed}"))
+    return Ready(
+        order, Outcome("failed", f"{NOTHING_SENT}: it has changed since it was planned: {changed}")
+    )
 
 
 def verify_host(

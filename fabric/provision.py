@@ -22,7 +22,7 @@ from fabric.devices.registry import module_of
 from fabric.errors import AccessError, InputError
 from fabric.events import Event, OnEvent
 from fabric.hostssh import close_hosts
-from fabric.outcome import Outcome
+from fabric.outcome import NOTHING_SENT, Outcome
 from fabric.plan import (
     DevicePlan,
     Plan,
@@ -97,7 +97,10 @@ def provision(
     with _alone(site, kind, plan.id, parallel, save_unsaved, on_event) as run:
         states = _read(run, tuple(chosen.devices))
         outcomes = {
-            name: Outcome("failed", f"not part of the plan, since it could not be read then: {why}")
+            name: Outcome(
+                "failed",
+                f"{NOTHING_SENT}: not part of the plan, since it could not be read then: {why}",
+            )
             for name, why in chosen.unreadable.items()
         }
         outcomes |= _unreadable(states)
@@ -158,7 +161,7 @@ def rollback(
             try:
                 as_before = not remains_of(module_of(site, name), done, now, states.outputs[name])
             except ReadError as error:
-                outcomes[name] = Outcome("failed", f"nothing was sent: {error}")
+                outcomes[name] = Outcome("failed", f"{NOTHING_SENT}: {error}")
                 continue
             # A switch whose change broke off may still hold a checkpoint, or lines to come.
             if as_before and not (broke_off and done.kind == "switch"):
@@ -240,7 +243,7 @@ def _read(run: _Run, devices: tuple[str, ...]) -> States:
 
 def _unreadable(states: States) -> dict[str, Outcome]:
     return {
-        name: Outcome("failed", f"nothing was sent: {error.message}", unreachable=True)
+        name: Outcome("failed", f"{NOTHING_SENT}: {error.message}", unreachable=True)
         for name, error in states.failed.items()
     }
 
@@ -311,7 +314,11 @@ def _kept(site: Site, result: RunResult) -> RunResult:
 def _with_leftovers(site: Site, plan: Plan, outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
     """Outcomes in which a failed device also says what is on it now, as far as it answers."""
     found = dict(outcomes)
-    unknown = [name for name, outcome in outcomes.items() if outcome.state == "failed"]
+    unknown = [
+        name
+        for name, outcome in outcomes.items()
+        if outcome.state == "failed" and outcome.may_have_changed
+    ]
     if not unknown:
         return found
     try:

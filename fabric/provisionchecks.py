@@ -13,7 +13,7 @@ from fabric.compare import differences
 from fabric.devices.registry import expected_qos, module_of, target_of
 from fabric.drift import applied_orders
 from fabric.errors import DeviceError, InputError
-from fabric.outcome import Outcome
+from fabric.outcome import NOTHING_SENT, Outcome
 from fabric.plan import DevicePlan, Plan, change_device, mismatches, same_work
 from fabric.runs import load_result, run_ids
 from fabric.site import Site
@@ -49,7 +49,7 @@ def standing(site: Site, plan: Plan, states: States) -> dict[str, Outcome]:
         try:
             fresh = change_device(site, order.target, now, states.outputs[name], intended)
         except DeviceError as error:
-            outcomes[name] = Outcome("failed", f"nothing was sent: {error.message}")
+            outcomes[name] = Outcome("failed", f"{NOTHING_SENT}: {error.message}")
             continue
         if fresh.change.empty:
             outcomes[name] = Outcome("unchanged")

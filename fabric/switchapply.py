@@ -14,7 +14,7 @@ from fabric.access import Access
 from fabric.compare import differences
 from fabric.devices.base import DeviceModule, ReadError, SafetyNet
 from fabric.errors import DeviceError, RejectedError, UnreachableError
-from fabric.outcome import Outcome
+from fabric.outcome import NOTHING_SENT, Outcome
 from fabric.plan import DevicePlan, mismatches, order_taken_back, remains_of
 from fabric.qos import DeviceQos, canonical_sha256
 from fabric.switchssh import EXEC_TIMEOUT_S, RefusedLineError, SwitchSession, switch_session
@@ -118,9 +118,9 @@ def apply_to_switch(
             switch.execute(session, switch.net.prepare)
             end = _attempt(switch, session)
     except UnreachableError as error:
-        return Outcome("failed", f"nothing was sent: {error.message}", unreachable=True)
+        return Outcome("failed", f"{NOTHING_SENT}: {error.message}", unreachable=True)
     except DeviceError as error:
-        return Outcome("failed", f"nothing was sent: {error.message}")
+        return Outcome("failed", f"{NOTHING_SENT}: {error.message}")
     return _undo(switch, end) if isinstance(end, DeviceError) else Outcome("done", end)
 
 
@@ -139,12 +139,12 @@ def _standing(switch: _Switch, session: SwitchSession) -> Outcome | None:
             return Outcome("unchanged")
         found = others_unsaved(plan, switch.module, now, outputs)
         if found and not switch.save_unsaved:
-            return Outcome("failed", f"nothing was sent: {told_unsaved(found)}")
+            return Outcome("failed", f"{NOTHING_SENT}: {told_unsaved(found)}")
         return None
     if not mismatches(now, plan.intended):
         return Outcome("unchanged")
     changed = "; ".join(differences(plan.before, now)[:5])
-    return Outcome("failed", f"it has changed since it was planned: {changed}")
+    return Outcome("failed", f"{NOTHING_SENT}: it has changed since it was planned: {changed}")
 
 
 def _attempt(switch: _Switch, session: SwitchSession) -> DeviceError | str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -195,15 +195,38 @@ def _answer(result: RunResult, file: Path) -> Answer:
         out.print(f"Run {result.run_id}: {words}. {result.stopped}".strip())
         if error is not None:
             out.print(error.message, style="red")
-        elif counts.get("would-change"):
-            out.print(f"Nothing was sent. Next: {command_line(f'provision {result.of}', file)}")
-        elif counts.get("done") and result.kind == "provision":
-            out.print(f"Next: {command_line('audit', file)}")
-            out.print(f"Take it back with: {command_line(f'rollback {result.run_id}', file)}")
-        elif counts.get("done"):
-            out.print(f"Go forward again with: {command_line('plan', file)}")
+        for line in _next_steps(result, file):
+            out.print(line)
 
     exit_code = error.exit_code if error else 0
     if result.interrupted:
         exit_code = EXIT_INTERRUPTED
     return Answer(document, show, good=exit_code == 0, exit_code=exit_code)
+
+
+def _next_steps(result: RunResult, file: Path) -> Iterator[str]:
+    """What can be done after a run that ended like this."""
+    outcomes = result.devices.values()
+    states = {outcome.state for outcome in outcomes}
+    changed = any(outcome.may_have_changed for outcome in outcomes)
+    again = command_line("plan", file)
+    if result.kind == "check":
+        if result.good or states <= {"would-change", "unchanged"}:
+            if "would-change" in states:
+                yield f"Nothing was sent. Next: {command_line(f'provision {result.of}', file)}"
+        else:
+            yield f"Nothing was sent. Once that is mended: {again}"
+    elif result.kind == "rollback":
+        if not result.good:
+            back = command_line(f"rollback {result.of}", file)
+            yield f"Once that is mended, it goes on with: {back}"
+        elif "done" in states:
+            yield f"Go forward again with: {again}"
+    else:
+        if not result.good:
+            yield f"Once that is mended, a new plan goes on from here: {again}"
+        elif changed:
+            yield f"Next: {command_line('audit', file)}"
+        if changed:
+            back = command_line(f"rollback {result.run_id}", file)
+            yield f"Take it back with: {back}"

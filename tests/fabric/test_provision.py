@@ -114,12 +114,30 @@ def test_a_device_that_is_gone_fails_alone(net):
     assert _states(run) == {"leaf1": "done", "spine1": "done", "leaf2": "failed"}
     assert run.devices["leaf2"].unreachable
     assert "nothing was sent" in run.devices["leaf2"].detail
+    assert "Left" not in run.devices["leaf2"].detail
     assert isinstance(run.error, DevicesError)
     assert run.error.exit_code == 3
     assert list(run.error.failed) == ["leaf2"]
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+def test_nothing_is_left_on_a_device_that_was_gone_before_its_turn(net, monkeypatch):
+    """It is read when the run begins, and does not answer when it should be changed."""
+    plan = make_plan(net.site, net.read())
+
+    def dies(cli, line, execute):
+        if line.startswith("checkpoint"):
+            net.servers.loop.call_soon(net.servers.abort, "leaf2", True)
+        return execute(line)
+
+    meddle(monkeypatch, "leaf1", dies)
+    run = provision(net.site, plan)
+    assert _states(run) == {"leaf1": "done", "spine1": "done", "leaf2": "failed"}
+    assert run.devices["leaf2"].detail.startswith("nothing was sent")
+    assert "Left" not in run.devices["leaf2"].detail
+
+
 def test_a_canary_that_dies_is_replaced_by_the_next_of_its_kind(net, monkeypatch):
     monkeypatch.setattr("fabric.switchapply.RECONNECT_WAIT_S", 0.1)
     plan = make_plan(net.site, net.read())
