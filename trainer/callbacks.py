@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 
+from fabric.errors import InputError
+from trainer.checkpoint import (
+    Position,
+    has_checkpoint,
+    latest_checkpoint,
+    load_checkpoint,
+    random_states,
+    save_checkpoint,
+)
 from trainer.collective.courier import Courier, current
 from trainer.learning_rate import SmoothExponentialDecay
+from trainer.replication import broadcast_variables
 from trainer.statistics import average_statistics
 
 
@@ -78,6 +89,70 @@ class AverageBatchStatistics(keras.callbacks.Callback):  # type: ignore[misc]
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ANN401, ARG002
         """Go on, and save, with the averages."""
         average_statistics(self.model, self._courier)
+
+
+class Checkpoints(keras.callbacks.Callback):  # type: ignore[misc]
+    """Checkpoints of a script of your own, written by rank 0, taken over by all.
+
+    ::
+
+        saved = Checkpoints("checkpoints")
+        first = saved.restore(model)  # 0 where there is none yet
+        model.fit(..., initial_epoch=first, callbacks=[saved])
+
+    A loop of your own calls ``save`` after each epoch. The folder is rank 0's;
+    what lies in it is described in :mod:`trainer.checkpoint`.
+    """
+
+    def __init__(self, folder: Path | str, courier: Courier | None = None) -> None:
+        super().__init__()
+        self.folder = Path(folder)
+        self._courier = courier or current()
+
+    def restore(self, model: Any, optimizer: Any = None) -> int:  # noqa: ANN401
+        """Take over the newest checkpoint on every rank; the number of epochs before it, or 0.
+
+        All ranks must call it, with a compiled model or with its optimizer.
+        InputError where the checkpoint is damaged or the model not built yet.
+        """
+        if not model.built:
+            raise InputError(
+                "the model has no variables yet that could be restored",
+                advice="Give it a keras.Input, or call it once, before.",
+            )
+        optimizer = optimizer or model.optimizer
+        if not optimizer.built:
+            optimizer.build(model.trainable_variables)
+        found = np.zeros(1, np.int64)
+        if self._first and has_checkpoint(self.folder):
+            checkpoint = latest_checkpoint(self.folder)
+            found[0] = load_checkpoint(checkpoint, model, optimizer).epoch
+        self._courier.call(lambda c: c.broadcast(found, doing="restore"))
+        if found[0]:
+            seeds = [state.numpy()[0] for state in random_states(model)]
+            broadcast_variables(self._courier, [*model.variables, *optimizer.variables])
+            # Each rank drops out its own; how often it has done so is the same on all.
+            for state, seed in zip(random_states(model), seeds, strict=True):
+                state.assign(np.array([seed, state.numpy()[1]]))
+        return int(found[0])
+
+    def save(self, model: Any, optimizer: Any, epochs: int) -> None:  # noqa: ANN401
+        """Keep how it stands after so many epochs; all ranks must call it.
+
+        ToolError on rank 0, with earlier checkpoints intact, where it cannot be written.
+        """
+        average_statistics(model, self._courier)
+        if self._first:
+            position = Position(epochs, int(optimizer.iterations))
+            save_checkpoint(self.folder, model, optimizer, position, plan={}, gate_pass=None)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ANN401, ARG002
+        """Save."""
+        self.save(self.model, self.model.optimizer, epoch + 1)
+
+    @property
+    def _first(self) -> bool:
+        return self._courier.communicator.rank == 0
 
 
 def average_figures(

@@ -114,6 +114,11 @@ def save_checkpoint(
     return final
 
 
+def has_checkpoint(folder: Path) -> bool:
+    """Whether there is a complete checkpoint."""
+    return bool(_all(folder))
+
+
 def latest_checkpoint(folder: Path) -> Path:
     """The newest complete checkpoint; InputError when there is none."""
     found = _all(folder)

@@ -1,5 +1,6 @@
 """The example of the documentation, run as it says: alone, and on two ranks."""
 
+import ast
 import os
 import re
 import shutil
@@ -244,3 +245,19 @@ def test_a_long_traceback_is_kept_in_a_file_that_is_named(site_file, script):
     log = (Path(folder) / "rank-1.log").read_text()
     assert log.startswith("1 of 2: 2\nTraceback")
     assert log.rstrip().endswith("IndexError: list index out of range")
+
+
+def test_what_the_documentation_imports_is_there():
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "training.md").read_text(), re.S)
+    imports = [
+        node
+        for block in blocks
+        for node in ast.walk(ast.parse(block))
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("trainer.")
+    ]
+    assert len(imports) >= 6
+    for node in imports:
+        # Read, not imported: most of them need TensorFlow.
+        source = ast.parse((ROOT / f"{node.module.replace('.', '/')}.py").read_text())
+        defined = {part.name for part in source.body if hasattr(part, "name")}
+        assert {alias.name for alias in node.names} <= defined

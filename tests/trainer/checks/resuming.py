@@ -12,15 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 import pytest
 
 from fabric.errors import InputError, ToolError
-from tests.trainer.checks.helpers import (
-    small_model,
-)
+from tests.trainer.checks.helpers import share, small_model
 from trainer import job
-from trainer.checkpoint import latest_checkpoint, load_checkpoint, read_meta
+from trainer.callbacks import Checkpoints
+from trainer.checkpoint import latest_checkpoint, load_checkpoint, random_states, read_meta
+from trainer.data import digits
 from trainer.models.greennet import greennet
+from trainer.optimizer import ReplicatedVarsOptimizer
 from trainer.orders import JobOrders
 from trainer.rank import RankContext
 from trainer.spec import TrainingPlan
@@ -81,6 +83,48 @@ def check_a_job_resumes_in_the_middle_of_an_epoch_with_every_bit(context: RankCo
                 assert mine == pytest.approx(whole, rel=1e-12), key
             every = context.membership.gather("digests", resumed["digest"])
             assert len(set(every)) == 1
+
+
+def check_a_script_of_ones_own_goes_on_from_its_checkpoint_with_every_bit(
+    context: RankContext,
+) -> None:
+    name = tempfile.mkdtemp() if context.membership.rank == 0 else ""
+    folder = Path(context.membership.gather("folder", name)[0])
+    images, labels = digits(3).train.images[:256], digits(3).train.labels[:256]
+
+    def script(part: str, epochs: int) -> tuple[int, list[np.ndarray]]:
+        keras.utils.set_random_seed(7 + context.membership.rank)
+        model = _random_model("", (8, 8, 1), 10)
+        model.compile(
+            ReplicatedVarsOptimizer(keras.optimizers.SGD(0.1, momentum=0.9)),
+            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        )
+        saved = Checkpoints(folder / part)
+        first = saved.restore(model)
+        model.fit(
+            share(context, images),
+            share(context, labels),
+            batch_size=32,
+            epochs=epochs,
+            initial_epoch=first,
+            shuffle=False,
+            verbose=0,
+            callbacks=[saved],
+        )
+        variables = [*random_states(model), *model.variables, *model.optimizer.variables]
+        return first, [variable.numpy() for variable in variables]
+
+    _, whole = script("whole", 4)
+    assert script("part", 2)[0] == 0
+    first, resumed = script("part", 4)
+    assert first == 2
+    every = context.courier.call(lambda c: c.allgather(resumed[0][:1]))
+    assert (every[0] != every[1]).any()  # a rank's dropout stays its own
+    for mine, theirs in zip(resumed, whole, strict=True):
+        assert (mine == theirs).all()
+    assert latest_checkpoint(folder / "part").name == "epoch-00004"
+    with pytest.raises(InputError, match="no variables yet"):
+        Checkpoints(folder).restore(keras.Sequential([keras.layers.Dense(3)]))
 
 
 def _random_model(name: str, shape: Any, classes: int) -> Any:
