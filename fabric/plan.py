@@ -132,7 +132,7 @@ def change_device(
 def undo(change: Change) -> Change:
     """The change that takes this one back."""
     return Change(
-        diff="\n".join(_undone(line) for line in reversed(change.diff.splitlines())),
+        diff=_undone(change.diff),
         commands=change.rollback,
         rollback=change.commands,
         files=tuple(
@@ -142,9 +142,18 @@ def undo(change: Change) -> Change:
     )
 
 
-def _undone(line: str) -> str:
+def _undone(diff: str) -> str:
+    """The diff the other way round: a line stays below the one that it belongs to."""
     signs = {"+": "-", "-": "+"}
-    return signs.get(line[:1], line[:1]) + line[1:]
+    lines = [signs.get(line[:1], line[:1]) + line[1:] for line in diff.splitlines()]
+    depths = [len(line[1:]) - len(line[1:].lstrip()) for line in lines]
+    for at in range(len(lines) - 1):
+        pair = lines[at][:1] + lines[at + 1][:1]
+        # What goes is shown before what takes its place; neither has lines below it.
+        alone = depths[at] == depths[at + 1] >= max(depths[at + 2 : at + 3], default=0)
+        if pair == "+-" and alone:
+            lines[at], lines[at + 1] = lines[at + 1], lines[at]
+    return "\n".join(lines)
 
 
 def order_back(made: DevicePlan, now: DeviceQos, *, broke_off: bool) -> DevicePlan:

@@ -259,3 +259,16 @@ def test_undoing_twice_is_the_change_itself(change):
 
 def test_plans_lie_beside_the_site(site):
     assert plans_dir(site) == site.path.parent / ".paisoar" / "plans"
+
+
+def test_a_diff_the_other_way_round_keeps_lines_below_what_they_belong_to():
+    diff = (
+        " interface Ethernet1/1\n-  mode off\n+  mode on\n+  mtu 9216\n"
+        "+policy-map A\n+  class x\n-policy-map B\n-  class y\n"
+        "-h: mtu 1500\n+h: mtu 4200\n"
+    )
+    assert undo(Change(diff=diff)).diff.splitlines() == [
+        " interface Ethernet1/1", "-  mode on", "-  mtu 9216", "+  mode off",
+        "-policy-map A", "-  class x", "+policy-map B", "+  class y",
+        "-h: mtu 4200", "+h: mtu 1500",
+    ]  # fmt: skip
