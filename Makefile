@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-quick lint clean bench
+.PHONY: help setup demo test test-quick lint clean bench lab
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -33,6 +33,11 @@ test: lint ## Lint and all tests, the whole line included
 
 bench: .venv-peers/.ready ## Install the peers and compare allreduce with theirs
 	$(BIN)/paisoar bench allreduce
+
+lab: .venv/.ready ## Install what the lab needs, and start it in paisoar-lab/
+	@scripts/lab.sh
+	@mkdir -p paisoar-lab
+	@cd paisoar-lab && ../$(BIN)/paisoar lab up
 
 clean: ## Remove .venv and caches
 	rm -rf .venv .venv-peers build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

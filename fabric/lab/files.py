@@ -11,6 +11,7 @@ SSH_CONFIG = "ssh_config"
 
 READY = "paisoar-lab: ready"
 FAILED = "paisoar-lab: failed: "
+PANIC = "Kernel panic"
 TAIL_BYTES = 16384
 
 
@@ -41,6 +42,10 @@ def last_lines(path: Path, count: int = 6) -> list[str]:
 
 
 def failure_in(console: Path) -> str:
-    """Why a guest gave up, in its own words; empty where it has not said so."""
-    found = [line for line in tail_of(console).splitlines() if FAILED in line]
-    return found[0].partition(FAILED)[2].strip() if found else ""
+    """Why a guest gave up, in its own or its kernel's words; empty where it has not said so."""
+    for line in tail_of(console).splitlines():
+        if FAILED in line:
+            return line.partition(FAILED)[2].strip()
+        if PANIC in line:
+            return line[line.index(PANIC) :].strip()
+    return ""

@@ -41,10 +41,12 @@ intent:
       priority: 0
       scheduler: {{mode: ets, percent: 50}}
 
-  # Every cable is shaped to its speed at both ends, so that queues form in the switch.
+  # The switch sends at a cable's speed, hosts at nine tenths of it, so that queues form
+  # where several send to one. A queue pair of rxe has up to 128 packets on the way: one
+  # alone, even after a pause of the switch, mostly stays below kmin; two go beyond kmax.
   # xoff and xon are for switches with PFC, which a bridge is not.
   profiles:
-    {speed}: {{kmin: 30KB, kmax: 120KB, pmax_percent: 20, xoff: 400KB, xon: 390KB}}
+    {speed}: {{kmin: 400KB, kmax: 800KB, pmax_percent: 20, xoff: 1MB, xon: 990KB}}
 
 certify:
   profile: lossy-tolerant
