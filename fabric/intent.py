@@ -13,7 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from fabric.qos import DSCP_COUNT, PRIORITY_COUNT, Dcqcn
@@ -303,12 +310,21 @@ class Intent(StrictModel):
         raise ValueError(f"intent.profiles has no entry for {format_speed(speed_bps)} ports")
 
 
+ExtraSuite = Literal["mixed", "burst", "collective", "soak"]
+
+
 class Certify(StrictModel):
     """What must hold for a certificate, and for how long it holds.
 
+    ``extra_suites`` names what a certificate asks for beside preflight, latency,
+    bandwidth and incast. ``soak_cycles`` is how many short runs a soak chains.
+
     Sources: 0.9 of line rate, ngc_multinode_perf and the IETF draft
-    calabria-bmwg-ai-fabric-training-bench; fairness and stability limits, the
-    same draft.
+    calabria-bmwg-ai-fabric-training-bench (bus bandwidth of collectives too);
+    fairness and a coefficient of variation below 5 %, the same draft. Shares of
+    classes: sonic-net/sonic-mgmt judges DWRR within 5 % of its weight, to which come
+    headers and start of TCP. Bursts: that no more than a tenth is lost to pauses and cuts of
+    rate. Least over mean of a soak: as much as a synchronous job may wait.
     """
 
     profile: Literal["lossless-dcqcn", "lossless-pfc-only", "lossy-tolerant"] = "lossless-dcqcn"
@@ -319,3 +335,15 @@ class Certify(StrictModel):
     min_incast_jain: Annotated[float, Field(gt=0, le=1)] = 0.9
     max_pause_ratio: Annotated[float, Field(ge=0, le=1)] = 0.05
     max_drops: Annotated[int, Field(ge=0)] = 0
+    min_class_share: Annotated[float, Field(gt=0, le=1)] = 0.9
+    min_burst_fraction: Annotated[float, Field(gt=0, le=1)] = 0.9
+    min_collective_fraction: Annotated[float, Field(gt=0, le=1)] = 0.9
+    max_soak_cov: Annotated[float, Field(gt=0, le=1)] = 0.05
+    min_soak_ratio: Annotated[float, Field(gt=0, le=1)] = 0.9
+    soak_cycles: Annotated[int, Field(ge=4, le=100_000)] = 60
+    extra_suites: tuple[ExtraSuite, ...] = ()
+
+    @field_validator("extra_suites", mode="before")
+    @classmethod
+    def _sequence(cls, value: object) -> object:
+        return tuple(value) if isinstance(value, list) else value

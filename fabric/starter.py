@@ -88,6 +88,14 @@ certify:
   min_incast_jain: 0.9
   max_pause_ratio: 0.05
   max_drops: 0
+  # mixed, burst, collective, soak: those named here belong to a certificate too.
+  extra_suites: []
+  min_class_share: 0.9                # of what ETS guarantees (SONiC's test plan: DWRR)
+  min_burst_fraction: 0.9             # of what on/off senders can bring at worst
+  min_collective_fraction: 0.9        # bus bandwidth over the wire (IETF BMWG draft)
+  max_soak_cov: 0.05                  # coefficient of variation (IETF BMWG draft)
+  min_soak_ratio: 0.9                 # least over mean bandwidth of a soak
+  soak_cycles: 60                     # short runs that a soak chains
 
 """
 

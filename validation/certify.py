@@ -47,7 +47,7 @@ from validation.revocation import RevocationError
 from validation.sealed import broken_seal
 from validation.states import STATES_FILE, states_bytes, states_from_bytes
 from validation.store import altered_evidence
-from validation.suites import SUITES
+from validation.suites import certified_suites, select
 from validation.times import Clock, to_text, utc_now
 
 MAX_RUN_AGE = timedelta(hours=24)
@@ -59,7 +59,7 @@ _SHOWN_ONLY = {"links"}
 def lacking(site: Site, run: ValidationRun, now: datetime) -> list[str]:
     """What keeps this run from being certified, one line each; empty where nothing does."""
     lines = _wrong_run(site, run, now)
-    for suite in SUITES.values():
+    for suite in select(certified_suites(site)):
         result = run.suite(suite.name)
         if result is None:
             lines.append(f"suite {suite.name} was not run")
@@ -274,7 +274,7 @@ def _predicate(
         scope=_scope(site, states),
         profile=Profile(
             name=criteria["profile"],
-            thresholds={name: value for name, value in criteria.items() if name != "profile"},
+            thresholds={name: v for name, v in criteria.items() if isinstance(v, int | float)},
         ),
         run=Run(
             id=run.id,

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fabric.intent import Certify
+from fabric.intent import Certify, ExtraSuite
 from fabric.site import EvidenceClass
 from fabric.topology import PortRef
 from validation.observation import Observation
@@ -48,6 +48,13 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "lossless-dcqcn": (*_REQUIRED_ALWAYS, *_REQUIRED_LOSSLESS, "incast.ecn", "incast.cnp"),
     "lossless-pfc-only": (*_REQUIRED_ALWAYS, *_REQUIRED_LOSSLESS, "incast.pfc"),
     "lossy-tolerant": _REQUIRED_ALWAYS,
+}
+# The same of suites that a site asks for beside the usual ones.
+_REQUIRED_OF: dict[ExtraSuite, tuple[str, ...]] = {
+    "mixed": ("share",),
+    "burst": ("fraction",),
+    "collective": ("busbw",),
+    "soak": ("cov", "ratio"),
 }
 
 
@@ -211,8 +218,23 @@ def overall(checks: Iterable[Check]) -> Verdict:
 
 
 def required_checks(criteria: Certify) -> tuple[str, ...]:
-    """Checks that a certificate of this profile cannot do without."""
-    return REQUIRED[criteria.profile]
+    """Checks that a certificate of this profile and these suites cannot do without."""
+    lossless = () if criteria.profile == "lossy-tolerant" else ("loss", "retransmission")
+    extra = (
+        f"{suite}.{check}"
+        for suite in criteria.extra_suites
+        for check in (*_REQUIRED_OF[suite], *lossless)
+    )
+    return (*REQUIRED[criteria.profile], *extra)
+
+
+def tcp_payload_bps(speed_bps: float, mtu_bytes: int) -> float:
+    """TCP payload that a wire of this speed can carry at most.
+
+    Ethernet header, FCS, preamble and gap around each packet of ``mtu_bytes``, in it IPv4
+    and TCP with timestamps (RFC 7323): 20 + 20 + 12 bytes.
+    """
+    return speed_bps * (mtu_bytes - 52) / (mtu_bytes + 38)
 
 
 def jain(shares: Sequence[float]) -> float:

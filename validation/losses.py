@@ -45,8 +45,12 @@ class _Drop:
     priority: int | None
 
 
-def loss_checks(observation: Observation) -> list[Check]:
-    """``loss``: one check a device that lost nothing, one a port that did."""
+def loss_checks(observation: Observation, *, lossy_too: bool = False) -> list[Check]:
+    """``loss``: one check a device that lost nothing, one a port that did.
+
+    ``lossy_too``: traffic that may be lost was sent beside. Drops that are counted for
+    all classes together then prove nothing, unless the port's settings explain them.
+    """
     judge = Judge(observation, "counters")
     limit = observation.criteria.max_drops
     checks: list[Check] = []
@@ -55,6 +59,9 @@ def loss_checks(observation: Observation) -> list[Check]:
             checks.append(_unread(judge, "loss", device))
             continue
         drops, unproven, excused = _drops_of(observation, device)
+        if lossy_too:
+            drops, mixed = _told_apart(observation, drops)
+            excused = excused or mixed
         checks += [judge.failed("loss", port, reason, port) for port, reason in unproven]
         if excused and _counts_one_side(observation, device):
             reason = f"{excused}; judged by what it counts, and by its switch"
@@ -74,6 +81,23 @@ def loss_checks(observation: Observation) -> list[Check]:
             lost = sum(drop.packets for drop in drops)
             checks.append(judge.at_most("loss", device, lost, limit, "packets"))
     return checks
+
+
+def _told_apart(observation: Observation, drops: list[_Drop]) -> tuple[list[_Drop], str]:
+    """Drops that are RDMA's for all that is known, and why the others say nothing."""
+    ours, excuse = [], ""
+    for drop in drops:
+        explained = drop.side == "ingress" and not causes.ingress_drop(
+            observation, drop.port
+        ).startswith(causes.UNKNOWN)
+        if drop.priority == observation.priority or drop.side == "mtu" or explained:
+            ours.append(drop)
+        else:
+            excuse = (
+                f"{drop.port} counts drops of all classes together, {drop.packets:,}: "
+                "TCP's may be among them"
+            )
+    return ours, excuse
 
 
 def _counts_one_side(observation: Observation, device: str) -> bool:

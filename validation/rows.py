@@ -165,7 +165,7 @@ class _RunFacts(_Strict):
     environment: str
     evidence_class: EvidenceClass
     probe: str
-    criteria: dict[str, str | int | float]
+    criteria: dict[str, str | int | float | list[str]]
     versions: dict[str, str]
     before: _Fingerprint | None
     after: _Fingerprint | None

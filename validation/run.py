@@ -34,7 +34,7 @@ from validation.result import SuiteResult, ValidationRun
 from validation.sealed import write_seal
 from validation.states import STATES_FILE, states_bytes
 from validation.store import Store, file_name, run_dir
-from validation.suites import Suite, select
+from validation.suites import Suite, certified_suites, select
 from validation.times import Clock, utc_now
 from validation.traffic import Probe, StepMeasure, TrafficPlan
 
@@ -66,7 +66,7 @@ def run_suites(
     probe: ProbeFactory | None = None,
     clock: Clock = utc_now,
 ) -> ValidationRun:
-    """Run these suites (all where None) and keep what came out.
+    """Run these suites (those of the site's criteria where None) and keep what came out.
 
     A run that ends as it should is sealed with the site's signing key (made where
     there is none). A device or probe that does not answer fails its checks and
@@ -76,7 +76,7 @@ def run_suites(
     Raises InputError for an unknown suite or an unusable signing key, ToolError where
     results cannot be kept, DevicesError where no host can measure.
     """
-    suites = select(names)
+    suites = select(names or certified_suites(site))
     sealing = signer(site)
     with Store(site) as store:
         work = _Work(
@@ -94,7 +94,7 @@ def run_suites(
 
 def plans(site: Site, names: Sequence[str] | None = None) -> tuple[TrafficPlan, ...]:
     """What :func:`run_suites` would send, without sending it."""
-    return tuple(suite.plan(site) for suite in select(names))
+    return tuple(suite.plan(site) for suite in select(names or certified_suites(site)))
 
 
 def _new_run(site: Site, now: datetime) -> ValidationRun:

@@ -7,7 +7,11 @@ two pairs of a round. An odd field has a bye.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 IndexPair = tuple[int, int]
+Item = TypeVar("Item")
 
 
 def circle_rounds(count: int) -> tuple[tuple[IndexPair, ...], ...]:
@@ -45,3 +49,16 @@ def spread(count: int, wanted: int) -> tuple[int, ...]:
     if wanted >= count:
         return tuple(range(count))
     return tuple(index * count // wanted for index in range(wanted))
+
+
+def ring_pairs(members: Sequence[Item]) -> tuple[tuple[Item, Item], ...]:
+    """Each member and the next, the last and the first; empty for fewer than two."""
+    return shift_pairs(members, 1)
+
+
+def shift_pairs(members: Sequence[Item], by: int) -> tuple[tuple[Item, Item], ...]:
+    """Each member and the ``by``-th after it: one step of a pairwise all-to-all."""
+    count = len(members)
+    if not by % max(count, 1):
+        return ()
+    return tuple((members[i], members[(i + by) % count]) for i in range(count))

@@ -29,7 +29,10 @@ class Stream:
     """One shape of traffic from each pair's first port to its second.
 
     ``role`` names the intent's class. ``messages`` None: until the step ends.
-    A ``ping`` sends the next message only when the peer has answered.
+    A ``ping`` sends the next message only when the peer has answered. The role
+    ``default`` is plain TCP, on ``qps`` connections. With ``gap_us`` a stream bursts: each
+    queue pair is silent for so long after every message, which makes ``messages_per_s``
+    where nothing is in its way.
     """
 
     pairs: tuple[Pair, ...]
@@ -38,6 +41,8 @@ class Stream:
     qps: int = 1
     role: Role = "roce"
     kind: Literal["stream", "ping"] = "stream"
+    gap_us: float = 0.0
+    messages_per_s: int = 0
 
     def packets(self, payload_bytes: int) -> int | None:
         """Data packets that one pair sends at least; None where the step's end decides."""
@@ -69,7 +74,7 @@ class TrafficPlan:
     ``snapshot`` names the devices whose counters are read on both sides of the
     traffic. ``expected`` counts what must be seen (``pairs``, ``receivers``,
     ...): a certificate shows it beside what was seen. ``impossible`` says why
-    there is nothing to send, where that is so.
+    there is nothing to send, where that is so, ``note`` what a big site's plan leaves out.
     """
 
     suite: str
@@ -77,6 +82,7 @@ class TrafficPlan:
     snapshot: tuple[str, ...]
     expected: Mapping[str, int]
     impossible: str = ""
+    note: str = ""
 
     @property
     def traffic_us(self) -> float:
@@ -150,8 +156,20 @@ class StepMeasure:
 
     @cached_property
     def by_pair(self) -> dict[Pair, FlowMeasure]:
-        """Flows by source and target."""
-        return {(flow.source, flow.target): flow for flow in self.flows}
+        """Flows of RDMA by source and target."""
+        return self._of("roce")
+
+    @cached_property
+    def tcp_by_pair(self) -> dict[Pair, FlowMeasure]:
+        """Flows of plain TCP by source and target."""
+        return self._of("default")
+
+    def _of(self, role: Role) -> dict[Pair, FlowMeasure]:
+        return {(flow.source, flow.target): flow for flow in self.flows if flow.role == role}
+
+    def flow(self, pair: Pair, role: Role) -> FlowMeasure | None:
+        """One pair's flow of a class; None where it brought no result."""
+        return (self.by_pair if role == "roce" else self.tcp_by_pair).get(pair)
 
 
 class Probe(Protocol):

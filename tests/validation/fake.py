@@ -119,16 +119,24 @@ class FakeFabric:
     def carry(self, site, states, flows, options):
         self.steps_carried += 1
         self.on_carry(flows)
-        into = Tally(flow.target for flow in flows)
+        into = Tally((flow.target, flow.transport) for flow in flows)
+        classes = Tally(target for target, _ in into)
         goodput, messages = [], []
         for flow in flows:
             wire = payload_bps(site.topology.link_of[flow.target].speed_bps, 4096)
-            rate = self.goodput.get((flow.source, flow.target), 0.97) * wire / into[flow.target]
+            senders = into[flow.target, flow.transport]
+            # Classes share a wire alike, and senders the part of their class.
+            part = wire / senders / classes[flow.target]
+            rate = self.goodput.get((flow.source, flow.target), 0.97) * part
+            if flow.gap_us:
+                rate = flow.message_bytes * 8e6 / (flow.gap_us + flow.message_bytes * 8e6 / part)
+                rate *= self.goodput.get((flow.source, flow.target), 1.0)
             goodput.append(rate)
             count = flow.messages or 3
             us = self.latency_us.get((flow.source, flow.target), 3.0)
             messages.append(np.full(count, us))
-            self._count(flow, into[flow.target], flow.messages or 20)
+            sent = rate * options.duration_us / 8e6 / 4096 / flow.qps
+            self._count(flow, senders, flow.messages or 20, round(sent) + 1)
         samples = round(options.duration_us / options.sample_us)
         hot = tuple({site.topology.peer(flow.target): None for flow in flows})
         return SimResult(
@@ -144,9 +152,11 @@ class FakeFabric:
             wall_s=0.0,
         )
 
-    def _count(self, flow, fan_in, messages):
+    def _count(self, flow, fan_in, messages, tcp_packets):
         tally = Tally()
         packets = messages * flow.qps * max(1, flow.message_bytes // 4096)
+        if flow.transport == "tcp":
+            packets = tcp_packets * flow.qps
         topology = self.site.topology
         priority = (
             self.states[flow.source.device].port(flow.source.port).priority_of_dscp(flow.dscp)
@@ -165,7 +175,10 @@ class FakeFabric:
                     tally[(*ingress, "rx_prio_packets", here.priority_of_dscp(flow.dscp))] += (
                         packets
                     )
-        if fan_in > 1:
+        if flow.transport == "tcp":
+            if fan_in > 1:
+                tally[(*topology.peer(flow.target), "queue_drops", priority)] += 7
+        elif fan_in > 1:
             tally[(*flow.target, "np_ecn_marked_packets", None)] += 10
             tally[(*topology.peer(flow.target), "ecn_marked_packets", 3)] += 10
             tally[(*flow.target, "np_cnp_sent", None)] += 5

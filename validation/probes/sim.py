@@ -79,7 +79,9 @@ class SimProbe:
             message_bytes=stream.message_bytes,
             messages=stream.messages,
             qps=stream.qps,
+            gap_us=stream.gap_us,
             kind=stream.kind,
+            transport="rdma" if stream.role == "roce" else "tcp",
             tos=self._tos(stream.role, source),
             tos_back=self._tos(stream.role, target),
         )

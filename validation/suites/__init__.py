@@ -9,7 +9,16 @@ from fabric.errors import InputError
 from fabric.site import Site
 from validation.criteria import Check
 from validation.observation import Observation
-from validation.suites import bandwidth, incast, latency, preflight
+from validation.suites import (
+    bandwidth,
+    burst,
+    collective,
+    incast,
+    latency,
+    mixed,
+    preflight,
+    soak,
+)
 from validation.traffic import TrafficPlan
 
 
@@ -35,12 +44,18 @@ SUITES: dict[str, Suite] = {
         Suite(latency.NAME, "ping-pong between all pairs", latency.plan, latency.judge),
         Suite(bandwidth.NAME, "all pairs at full speed both ways", bandwidth.plan, bandwidth.judge),
         Suite(incast.NAME, "many to one, for every receiver", incast.plan, incast.judge),
+        Suite(mixed.NAME, "TCP beside RDMA, each with its share", mixed.plan, mixed.judge),
+        Suite(burst.NAME, "on/off senders to one receiver", burst.plan, burst.judge),
+        Suite(collective.NAME, "a trainer's exchanges", collective.plan, collective.judge),
+        Suite(soak.NAME, "short collectives, chained and sampled", soak.plan, soak.judge),
     )
 }
+# What every certificate asks for; a site's criteria may name more.
+DEFAULT = (preflight.NAME, latency.NAME, bandwidth.NAME, incast.NAME)
 
 
 def select(names: Sequence[str] | None = None) -> tuple[Suite, ...]:
-    """These suites in the order in which they make sense; all of them where none is named.
+    """These suites in the order in which they make sense; the default ones where none is named.
 
     Raises InputError for an unknown name.
     """
@@ -49,4 +64,9 @@ def select(names: Sequence[str] | None = None) -> tuple[Suite, ...]:
             raise InputError(
                 f"no suite is called {name!r}", advice=f"There are: {', '.join(SUITES)}."
             )
-    return tuple(suite for suite in SUITES.values() if not names or suite.name in names)
+    return tuple(suite for suite in SUITES.values() if suite.name in (names or DEFAULT))
+
+
+def certified_suites(site: Site) -> tuple[str, ...]:
+    """The suites that this site's criteria ask for; what is run where none is named."""
+    return (*DEFAULT, *site.document.certify.extra_suites)
