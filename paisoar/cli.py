@@ -30,6 +30,7 @@ from paisoar.commands.train import train
 from paisoar.commands.tune import tune
 from paisoar.commands.twin import twin
 from paisoar.commands.validate import validate
+from paisoar.commands.watch import watch
 from paisoar.console import EXIT_FAULT, EXIT_INTERRUPTED, console, report_error
 from paisoar.streams import StdoutLostError, guard_streams
 
@@ -50,6 +51,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     explain,
     validate,
     certify,
+    watch,
     gate,
     train,
     predict,
