@@ -203,7 +203,8 @@ def _fabric(
     from fabric.site import load_site
     from trainer.predict.where import clos_fabric, site_fabric
 
-    site = load_site(file or DEFAULT_FILE) if file or DEFAULT_FILE.exists() else None
+    here = DEFAULT_FILE.exists() and not wanted.elsewhere
+    site = load_site(file or DEFAULT_FILE) if file or here else None
     if site is not None and wanted.fits(site):
         fabric = site_fabric(site, _states(ui, site, read=read), wanted)
         gpus = asked.gpus or _powers(fabric.hosts * asked.gpus_per_host, asked.gpus_per_host)

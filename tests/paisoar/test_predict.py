@@ -76,6 +76,12 @@ def test_a_nic_that_the_site_has_not_makes_it_a_clos(tmp_path):
     assert "Clos" in document("--clos", "--gpus", "8")["fabric"]
 
 
+def test_a_clos_needs_no_valid_file_beside_it(tmp_path):
+    (tmp_path / "fabric.yaml").write_text("nonsense: true\n")
+    assert "Clos" in document("--clos", "--gpus", "8")["fabric"]
+    assert "fabric.yaml" in invoke("--gpus", "8", code=2).stderr
+
+
 def test_a_site_that_is_too_small_says_so_and_what_to_do(tmp_path):
     path = write_site(tmp_path)
     said = invoke("-f", path, "--gpus", "64", code=2)

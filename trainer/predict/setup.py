@@ -63,6 +63,8 @@ class Setup:
         for option, count in (("--gpus-per-host", self.gpus_per_host), ("--batch", self.batch)):
             if count < 1:
                 raise InputError(f"{option} {count}: 1 or more")
+        if self.servers < 0:
+            raise InputError(f"--servers {self.servers}: 1 or more, or 0 for one on every host")
         if self.step_s <= 0:
             raise InputError(f"--step-ms {1000 * self.step_s:g}: a step takes more than 0 ms")
 

@@ -46,6 +46,12 @@ def predict(
     """One prediction for each number of GPUs. InputError for what cannot be."""
     if not gpus:
         raise InputError("--gpus: name at least one number")
+    hosts = max(setup.hosts(count)[0] for count in gpus)
+    if setup.servers > hosts:
+        raise InputError(
+            f"--servers {setup.servers}: more than the {hosts} hosts of {max(gpus)} GPUs",
+            advice="A host holds one server at most; 0 is one on every host.",
+        )
     return [_predict(setup, count, fabric, k) for count in gpus]
 
 
@@ -98,12 +104,8 @@ def _rate(setup: Setup, group: Group, fabric: Fabric) -> Rate | None:
 
 
 def _servers_of(setup: Setup, group: Group) -> int:
-    if setup.servers > group.hosts:
-        raise InputError(
-            f"--servers {setup.servers}: more than {group.hosts} hosts",
-            advice="A host holds one server at most; 0 is one on every host.",
-        )
-    return setup.servers or group.hosts
+    """How many servers: as asked, but no more than one a host."""
+    return min(setup.servers or group.hosts, group.hosts)
 
 
 def _ring(

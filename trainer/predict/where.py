@@ -58,9 +58,14 @@ class Wanted:
             return "scattered"
         raise InputError(f"--order {self.order}: not known", advice=f"One of {ORDERS}.")
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the options describe a Clos, whatever site there is."""
+        return self.clos or self.oversubscription is not None
+
     def fits(self, site: Site) -> bool:
         """Whether this site is what the options describe."""
-        if self.clos or self.oversubscription is not None:
+        if self.elsewhere:
             return False
         speeds = {site.topology.link_of[end].speed_bps for end in site.topology.endpoints}
         return self.nic is None or speeds == {self.nic_bps()}
@@ -80,9 +85,8 @@ def site_fabric(site: Site, states: Mapping[str, DeviceQos], wanted: Wanted) -> 
 
 def clos_fabric(hosts: int, wanted: Wanted) -> Fabric:
     """A Clos of at least so many hosts; the first of them train."""
-    nic_bps, ratio = wanted.nic_bps(), wanted.oversubscription or 1.0
-    if wanted.oversubscription is not None:
-        ratio = wanted.oversubscription
+    nic_bps = wanted.nic_bps()
+    ratio = 1.0 if wanted.oversubscription is None else wanted.oversubscription
     shape = shape_of(max(hosts, 2), nic_bps, ratio)
     check_memory(links_of(shape), MAX_FLOWS)
     network, intent = clos_network(shape)

@@ -1,6 +1,7 @@
 """What the fabric gives to rings and to parameter servers."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -84,6 +85,17 @@ def test_two_nics_of_a_host_carry_twice_as_much(tmp_path):
     rate = site_fabric(site, states, Wanted()).ring(4)
     assert 48.0 * G < rate.bps < 50.0 * G
     assert rate.line_bps == 50 * G
+
+
+def test_a_host_whose_rate_control_is_off_is_named(tmp_path):
+    site = make_site(tmp_path)
+    states = {name: expected_qos(site, name) for name in site.devices}
+    (port,) = states["host2"].ports
+    odd = replace(port, nic=replace(port.nic, dcqcn=None))
+    states["host2"] = replace(states["host2"], ports=(odd,))
+    with pytest.raises(InputError, match="DCQCN acts on some flows") as raised:
+        site_fabric(site, states, Wanted()).ring(4)
+    assert "paisoar audit" in raised.value.advice
 
 
 def test_more_hosts_than_there_are_is_said_with_what_to_do():

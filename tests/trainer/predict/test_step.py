@@ -94,6 +94,11 @@ def test_fewer_servers_are_slower():
     assert steps[2] > 3 * steps[0]
 
 
+def test_a_host_alone_holds_one_of_several_servers():
+    way = setup(sync="ps", software="tensorflow", copies=1, servers=4)
+    assert [found.gpus for found in predict(way, [1, 2, 4, 32], fabric())] == [1, 2, 4, 32]
+
+
 def test_variables_dealt_out_in_turns_overload_a_server():
     way = setup(sync="ps", software="tensorflow", copies=1, servers=4)
     assert one(replace(way, placement="round-robin"), 32).step_s > 2 * one(way, 32).step_s
@@ -151,6 +156,7 @@ def test_buckets_grow_with_the_latency_of_the_ring_as_the_trainer_chooses_them()
         ({"wire": "fp8"}, "--wire fp8"),
         ({"placement": "luck"}, "--placement luck"),
         ({"per_host": 0}, "--gpus-per-host 0"),
+        ({"servers": -1}, "--servers -1"),
     ],
 )
 def test_options_that_make_no_sense_are_named(ways, said):
