@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from fabric.devices import hashes
 from fabric.devices.base import Outputs, ReadError, Target
@@ -142,6 +142,9 @@ class _Port(PortLines):
         """Queues are strict until ``qos drr``, ``wrr`` or ``wfq`` says otherwise."""
         shared = set(_listed(self.lines, r"qos (?:drr|wrr|wfq) ([\d to]+)"))
         shared -= set(_listed(self.lines, r"qos pq ([\d to]+)"))
+        for limit in (x for x in self.lines if re.match(r"qos (?:lr|queue \d shaping) ", x)):
+            of = first([limit], r"qos (queue \d) .*") or "the port"
+            self.lack(Fact.RATE, limit, of)
         queues = []
         for number in range(PRIORITY_COUNT):
             weight = self.first(rf"qos queue {number} (?:drr|wrr|wfq) weight (\d+)")
@@ -152,6 +155,9 @@ class _Port(PortLines):
 
     def _ecn(self, number: int) -> Ecn | None:
         where = f"queue {number}"
+        if number in _ai_queues(self.sections):
+            # The profile's are in force only while AI ECN is not.
+            self.lack(Fact.ECN, "AI ECN works its thresholds out", where)
         name = self.first(rf"qos {where} wred (\S+)")
         if not name or f"qos {where} ecn" not in self.lines:
             return None
@@ -161,6 +167,15 @@ class _Port(PortLines):
             self.lack(Fact.ECN, "thresholds are not in bytes", where)
             return None
         return Ecn(int(green[1]), int(green[2]), int(green[3]))
+
+
+def _ai_queues(sections: Sequence[Section]) -> set[int]:
+    """Queues whose thresholds AI ECN sets: Huawei, "Configuring AI ECN", ``assign queue``."""
+    service = find(sections, "ai-service")
+    lines = (
+        [line for line in service.texts() if line.startswith("assign queue ")] if service else ()
+    )
+    return {number for line in lines for number in of_list(line.removeprefix("assign queue "))}
 
 
 def _listed(lines: Iterable[str], pattern: str) -> Iterator[int]:

@@ -22,7 +22,7 @@ from fabric.devices.comware.lines import (
     port_number,
 )
 from fabric.devices.comware.shown import LivePfc, parse_neighbors, parse_pfc
-from fabric.devices.portlines import PortLines, ports_of, shown
+from fabric.devices.portlines import PortLines, first, ports_of, shown
 from fabric.devices.sections import Section, find
 from fabric.qos import (
     DSCP_COUNT,
@@ -42,6 +42,8 @@ STARTUP = "display saved-configuration"
 PFC = "display priority-flow-control interface"
 VERSION = "display version"
 LLDP = "display lldp neighbor-information list"
+
+_PFC_MODE = r"priority-flow-control (enable|auto)"
 
 COMMANDS = (RUNNING, STARTUP, PFC, VERSION, LLDP)
 
@@ -128,8 +130,12 @@ class _Port(PortLines):
         return tuple(results)
 
     def _pfc(self, live: dict[str, LivePfc] | None) -> tuple[int, ...]:
-        mode = self.first(r"priority-flow-control (enable|auto)")
-        no_drop = self.first(r"priority-flow-control no-drop dot1p (.+)")
+        # What is said in system view holds for every port that says nothing of it.
+        everywhere = [section.text for section in self.sections]
+        mode, no_drop = (
+            self.first(pattern) or first(everywhere, pattern)
+            for pattern in (_PFC_MODE, r"priority-flow-control no-drop dot1p (.+)")
+        )
         configured = tuple(sorted(set(of_list(no_drop)))) if mode and no_drop else ()
         if live is None:
             return configured
@@ -160,7 +166,12 @@ class _Port(PortLines):
                 yield IngressBuffer(priority, room + distance, distance, 0, ALPHAS[dynamic])
 
     def _queues(self) -> tuple[Queue, ...]:
-        """Queues of ``qos wfq``; without it the model's default schedules them."""
+        """Queues of ``qos wfq``; without it the model's default schedules them.
+
+        ``qos gts`` shapes one, ``qos lr`` the port; rates are in kbit/s.
+        """
+        if limit := self.first(r"(qos (?:lr outbound|gts any) .*)"):
+            self.lack(Fact.RATE, limit, "the port")
         if not self.first(r"(qos wfq (?:byte-count|weight))"):
             self.lack(Fact.SCHEDULING, "it is not by 'qos wfq'", "all queues")
         queues = []
@@ -169,7 +180,8 @@ class _Port(PortLines):
             scheduler = Scheduler("ets", int(share or 0))
             if f"qos wfq {name} group sp" in self.lines:
                 scheduler = Scheduler("strict")
-            queues.append(Queue(number, scheduler, self._ecn(number)))
+            rate_bps = int(self.first(rf"qos gts queue {number} cir (\d+)(?: .*)?") or 0) * 1000
+            queues.append(Queue(number, scheduler, self._ecn(number), rate_bps))
         return tuple(queues)
 
     def _ecn(self, number: int) -> Ecn | None:

@@ -268,6 +268,8 @@ class _Switch:
 
     def _queues(self, name: str) -> tuple[Queue, ...]:
         queues = {n: Queue(n, Scheduler("ets", 0)) for n in range(PRIORITY_COUNT)}
+        if (rate := self._attached(name, "shaping-rate")) is not None:
+            self._unread.append(lacking(name, Fact.RATE, f"shaping-rate {rate}", "the port"))
         if self._attached(name, "forwarding-class-set") is not None:
             why = "it has forwarding-class-sets"
             self._unread.append(lacking(name, Fact.SCHEDULING, why, "all queues"))
@@ -281,6 +283,8 @@ class _Switch:
 
     def _queue(self, port: str, number: int, scheduler: str) -> Queue:
         head = (COS, "schedulers", scheduler)
+        for row in self._config.under(*head):
+            self._note_rates(port, number, scheduler, row)
         strict = self._config.value(*head, "priority") in ("strict-high", "strict-priority")
         share = self._config.number(*head, "transmit-rate", "percent") or 0
         return Queue(
@@ -288,6 +292,14 @@ class _Switch:
             Scheduler("strict") if strict else Scheduler("ets", share),
             self._ecn(port, number, scheduler),
         )
+
+    def _note_rates(self, port: str, number: int, scheduler: str, row: Statement) -> None:
+        """Shares that are no percent, and shapers, are not read."""
+        why, of = f"scheduler {scheduler}: {' '.join(row)}", f"queue {number}"
+        if row[:1] == ("transmit-rate",) and row[1:2] not in (("percent",), ("remainder",)):
+            self._unread.append(lacking(port, Fact.SCHEDULING, why, of))
+        if row[:1] == ("shaping-rate",) or (row[:1] == ("transmit-rate",) and "exact" in row):
+            self._unread.append(lacking(port, Fact.RATE, why, of))
 
     def _ecn(self, port: str, number: int, scheduler: str) -> Ecn | None:
         """Thresholds of a scheduler; without ``explicit-congestion-notification`` it drops."""

@@ -58,6 +58,8 @@ class PortReader:
         qos = get(interface, "qos")
         mtu_bytes = _number(interface, DEFAULT_MTU, "link", "mtu")
         pfc = self._profile(qos, "pfc", {})
+        if self._profile(qos, "egress-shaper", {}):
+            self._unread.append(lacking(name, Fact.RATE, "it has an egress-shaper", "all queues"))
         return PortQos(
             name=name,
             mtu_bytes=mtu_bytes,

@@ -140,11 +140,16 @@ class _Port(PortLines):
     def _classification(self) -> tuple[Trust, tuple[int, ...]]:
         """A port without a map for DSCPs trusts nothing, or a map for 802.1p."""
         table = [0] * DSCP_COUNT
-        if not any(line.startswith("trust-map ") for line in self.lines):
+        system = find(self.sections, "system qos")
+        every = [*self.lines, *(system.lines() if system else ())]
+        trusted = first(every, r"(trust-map \w+ ).*")
+        if not trusted:
             return "none", tuple(table)
+        if trusted != USE_TRUST:
+            return "pcp", tuple(table)
         found = self._used(USE_TRUST, TRUST, Fact.DSCPS)
         if found is None:
-            return "dscp" if self.first(f"({USE_TRUST}).*") else "pcp", tuple(table)
+            return "dscp", tuple(table)
         for child in found:
             match = re.fullmatch(r"qos-group (\d) dscp ([\d ,-]+)", child.text)
             if match is None:
@@ -198,6 +203,8 @@ class _Port(PortLines):
             if any(line == "priority" or line.startswith("priority ") for line in lines):
                 scheduler = Scheduler("strict")
             for queue in self._groups(child.text, QUEUE_CLASS, "queue"):
+                if shaper := first(lines, r"(shape .*)"):
+                    self.lack(Fact.RATE, shaper, f"queue {queue}")
                 queues[queue] = Queue(queue, scheduler, self._ecn(queue, lines))
         return tuple(queues.values())
 

@@ -13,6 +13,7 @@ from fabric.devices.cloudengine.lines import is_physical, of_list, to_list
 from fabric.devices.registry import SWITCHES, load
 from fabric.errors import DeviceError, InputError
 from fabric.qos import Ecn, Neighbor, Queue, Scheduler
+from fabric.unread import Fact, unseen
 from tests.fabric.devices.intents import roce_port, state, switches, target
 from tests.fabric.devices.typed import Typed
 
@@ -281,3 +282,17 @@ def test_names_and_lists():
 def test_a_configuration_without_a_port_of_this_vendor_is_none():
     with pytest.raises(ReadError, match="shows no port"):
         read("#\ninterface Vlan7\n mtu 1500\n#\n")
+
+
+def test_thresholds_that_ai_ecn_works_out_are_not_known():
+    """Huawei, CloudEngine configuration guide, "Configuring AI ECN"."""
+    assert "assign queue 4" in FIXTURE
+    assert "AI ECN" in unseen(read(FIXTURE).unread, "25GE1/0/1", Fact.ECN)
+    without = read(FIXTURE.replace("assign queue 4", "assign queue 5"))
+    assert not unseen(without.unread, "25GE1/0/1", f"{Fact.ECN} queue 4")
+
+
+@pytest.mark.parametrize("line", ["qos lr cir 1000 kbps outbound", "qos queue 3 shaping 10 gbps"])
+def test_shapers_are_said(line):
+    found = read(f"#\ninterface 25GE1/0/1\n {line}\n")
+    assert line in unseen(found.unread, "25GE1/0/1", Fact.RATE)

@@ -16,6 +16,7 @@ from fabric.devices.hashes import lines_of
 from fabric.devices.registry import SWITCHES, load
 from fabric.errors import DeviceError, InputError
 from fabric.qos import Ecn, IngressBuffer, Neighbor, Queue, Scheduler
+from fabric.unread import Fact, unseen
 from tests.fabric.devices.intents import roce_port, state, switches, target
 from tests.fabric.devices.typed import Typed
 
@@ -329,3 +330,24 @@ def test_names_and_lists():
 def test_a_configuration_without_a_port_of_this_vendor_is_none():
     with pytest.raises(ReadError, match="shows no port"):
         read("#\ninterface Vlan7\n mtu 1500\n#\n")
+
+
+def test_pfc_of_system_view_holds_for_ports_that_say_nothing_of_it():
+    """H3C, "Configuring PFC on interfaces": system view enables all Ethernet interfaces."""
+    text = (
+        "#\n priority-flow-control enable\n priority-flow-control no-drop dot1p 3\n"
+        "#\ninterface HundredGigE1/0/1\n"
+        "#\ninterface HundredGigE1/0/2\n priority-flow-control no-drop dot1p 5\n"
+    )
+    found = read(text)
+    assert found.port("HundredGigE1/0/1").pfc_priorities == (3,)
+    assert found.port("HundredGigE1/0/2").pfc_priorities == (5,)
+    assert read(text.replace(" priority-flow-control enable\n", "")).ports[0].pfc_priorities == ()
+
+
+def test_shapers_are_seen():
+    """H3C, ACL and QoS command references: ``qos gts queue``, ``qos lr``; rates in kbit/s."""
+    port = "#\ninterface HundredGigE1/0/1\n qos gts queue 6 cir 1000000 cbs 512000\n"
+    assert read(port).ports[0].queue(6).max_rate_bps == 10**9
+    found = read(port + " qos lr outbound cir 500000\n")
+    assert unseen(found.unread, "HundredGigE1/0/1", Fact.RATE)

@@ -12,6 +12,7 @@ from fabric.devices.junos.shown import parse_serial, parse_version
 from fabric.devices.registry import SWITCHES, load
 from fabric.errors import DeviceError, InputError
 from fabric.qos import Ecn, IngressBuffer, Neighbor, PortFacts, Scheduler, Watchdog
+from fabric.unread import Fact, unseen
 from tests.fabric.devices.intents import reached, roce_port, state, switches, target
 from tests.fabric.devices.junos.listings import CONFIGURATION, PENDING, outputs
 
@@ -367,3 +368,29 @@ def test_commands_only_show():
     for command in (*MODULE.read_commands(WHERE), *MODULE.counter_commands(WHERE)):
         assert command.startswith("show ")
     assert MODULE.capabilities(WHERE).max_lossless_classes == 6
+
+
+@pytest.mark.parametrize(
+    ("line", "fact"),
+    [
+        ("transmit-rate 10g", Fact.SCHEDULING),
+        ("shaping-rate 5g", Fact.RATE),
+        ("transmit-rate percent 50 exact", Fact.RATE),
+    ],
+)
+def test_rates_that_are_no_shares_are_said(line, fact):
+    head = "set class-of-service"
+    text = EMPTY + (
+        f"{head} interfaces et-0/0/0 scheduler-map M\n"
+        f"{head} scheduler-maps M forwarding-class best-effort scheduler S\n"
+        f"{head} schedulers S {line}\n"
+    )
+    state = MODULE.read(WHERE, {SHOW: text})
+    assert line in unseen(state.unread, "et-0/0/0", fact)
+    plain = MODULE.read(WHERE, {SHOW: text.replace(line, "transmit-rate percent 50")})
+    assert not unseen(plain.unread, "et-0/0/0", fact)
+
+
+def test_a_shaper_of_a_port_is_said():
+    text = EMPTY + "set class-of-service interfaces et-0/0/0 shaping-rate 10g\n"
+    assert unseen(MODULE.read(WHERE, {SHOW: text}).unread, "et-0/0/0", Fact.RATE)

@@ -12,7 +12,7 @@ from fabric.devices.nvue.counters import PORTS, qos_command, watchdog_command
 from fabric.devices.nvue.read import APPLIED, HARDWARE, LLDP, STARTUP, SYSTEM
 from fabric.devices.nvue.tree import expand, parse
 from fabric.qos import Ecn, IngressBuffer, Neighbor, Scheduler, Watchdog
-from fabric.unread import unseen
+from fabric.unread import Fact, unseen
 from tests.fabric.devices.nvue.samples import outputs, sample, target
 
 
@@ -195,3 +195,14 @@ def test_a_number_that_is_none_is_no_default():
     data[1]["set"]["interface"]["swp1"]["link"]["mtu"] = "many"
     with pytest.raises(ReadError, match="link mtu is 'many', no number"):
         MODULE.read(target(), outputs(json.dumps(data)))
+
+
+def test_an_egress_shaper_is_said():
+    """Cumulus Linux, "Quality of Service", Traffic Shaping."""
+    data = json.loads(sample("config.json"))
+    data[1]["set"]["interface"]["swp1"]["qos"]["egress-shaper"] = {"profile": "slow"}
+    shaper = {"slow": {"traffic-class": {"3": {"max-rate": 5000}}}}
+    data[1]["set"]["qos"]["egress-shaper"] = shaper
+    state = MODULE.read(target(), outputs(json.dumps(data)))
+    assert unseen(state.unread, "swp1", Fact.RATE)
+    assert not unseen(state.unread, "swp2", Fact.RATE)

@@ -12,6 +12,7 @@ from fabric.devices.os10.lines import interface_name, is_physical, numbers, rang
 from fabric.devices.registry import SWITCHES, load
 from fabric.errors import DeviceError, InputError
 from fabric.qos import Ecn, IngressBuffer, Neighbor, Queue, Scheduler
+from fabric.unread import Fact, unseen
 from tests.fabric.devices.intents import roce_port, state, switches, target
 from tests.fabric.devices.typed import Typed
 
@@ -243,3 +244,24 @@ def test_names_and_numbers():
 def test_a_configuration_without_a_port_of_this_vendor_is_none():
     with pytest.raises(ReadError, match="shows no port"):
         read("#\ninterface Vlan7\n mtu 1500\n#\n")
+
+
+def test_a_trust_map_of_the_whole_system_holds_for_all_ports():
+    """Dell, SmartFabric OS10 User Guide, "Trust-based classification": also in system-qos."""
+    text = (
+        "trust dscp-map ROCE\n qos-group 3 dscp 26\n!\n"
+        "interface ethernet1/1/1\n!\nsystem qos\n trust-map dscp ROCE\n"
+    )
+    port = read(text).ports[0]
+    assert (port.trust, port.dscp_to_priority[26]) == ("dscp", 3)
+    by_pcp = text.replace("trust-map dscp ROCE", "trust-map dot1p trust_map")
+    assert read(by_pcp).ports[0].trust == "pcp"
+
+
+def test_shapers_are_said():
+    text = (
+        "class-map type queuing c3\n match queue 3\npolicy-map type queuing p\n class c3\n"
+        "  shape min mbps 1 max mbps 5\ninterface ethernet1/1/1\n"
+        " service-policy output type queuing p\n"
+    )
+    assert "shape min" in unseen(read(text).unread, "ethernet1/1/1", Fact.RATE)
