@@ -36,8 +36,8 @@ from fabric.twin.keys import client_key, host_key, write_known_hosts
 MARKER = "PAISOAR_LAB"
 # Under software emulation, on a busy machine: a minute is usual, not an error.
 BOOT_TIMEOUT_S = 600.0
-# What QEMU itself takes of a guest's memory beside what the guest has.
-OVERHEAD_MIB = 120
+# What QEMU takes beside what the guest has: mostly translated code.
+OVERHEAD_MIB = 350
 IMAGE_STEPS = 4
 # -P: a folder called fabric beside fabric.yaml must not be imported.
 _KEEPER = (sys.executable, "-P", "-m", "fabric.lab.keeper")

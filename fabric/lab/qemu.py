@@ -19,6 +19,7 @@ PROGRAM = "qemu-system-x86_64"
 LEAST = (7, 2)  # the first with -netdev stream
 KVM = Path("/dev/kvm")
 PROBE_TIMEOUT_S = 10.0
+TRANSLATED_MIB = 256
 _INSTALL = "As root: apt-get install -y qemu-system-x86 (or: make lab)."
 # On a busy machine an emulated timer comes too late for the kernel's check of it, and a
 # virtual processor that has to wait is no lock-up.
@@ -83,7 +84,8 @@ def _boots_with_kvm(image: Image) -> bool:
 
 
 def _machine(accel: str, memory_mib: int, cpus: int) -> list[str]:
-    threads = ",thread=multi" if accel == "tcg" else ""
+    # Translated code may take 1 GiB by default: this much is plenty for such guests.
+    threads = f",thread=multi,tb-size={TRANSLATED_MIB}" if accel == "tcg" else ""
     return [
         *(PROGRAM, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
         *("-accel", f"{accel}{threads}", "-cpu", _PROCESSOR[accel]),

@@ -218,7 +218,7 @@ def test_too_little_memory_is_said_before_anything_starts(site, stand_ins, monke
     monkeypatch.setattr(psutil, "virtual_memory", Memory)
     with pytest.raises(ToolError) as caught:
         up(site)
-    assert "3 guests need 4840 MiB of memory, 1024 MiB are available" in caught.value.message
+    assert "3 guests need 5530 MiB of memory, 1024 MiB are available" in caught.value.message
     assert not lab_dir_of(site.path).joinpath("keeper.json").exists()
 
 

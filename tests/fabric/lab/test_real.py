@@ -103,8 +103,8 @@ def test_the_switch_takes_the_queues_that_provisioning_makes(lab: LabStatus):
         "switch1",
         "tc qdisc show dev swp1; "
         "tc qdisc replace dev swp1 parent 1:1 handle e75: ets bands 8 strict 8 && "
-        "tc qdisc add dev swp1 parent e75:5 handle e755: red limit 4000000 min 400000 max 800000 avpkt 1000 "
-        "burst 400 probability 0.2 ecn && tc qdisc add dev swp1 clsact && "
+        "tc qdisc add dev swp1 parent e75:5 handle e755: red limit 4000000 min 400000 "
+        "max 800000 avpkt 1000 burst 400 probability 0.2 ecn && tc qdisc add dev swp1 clsact && "
         "tc filter add dev swp1 ingress pref 49026 protocol ip flower ip_tos 0x68/0xfc "
         "action skbedit priority 3 && tc qdisc show dev swp1",
     )
