@@ -224,9 +224,11 @@ def _fabric(
 
 
 def _powers(most: int, per_host: int) -> list[int]:
-    """1, 2, 4, ... of which whole hosts can be made."""
-    found = [1 << power for power in range(most.bit_length()) if 1 << power <= most]
-    return [count for count in found if count <= per_host or count % max(1, per_host) == 0]
+    """1, 2, 4, ... GPUs of one host, then 1, 2, 4, ... whole hosts."""
+    each = max(1, per_host)
+    inside = [1 << power for power in range(each.bit_length())]
+    whole = [each << power for power in range(most.bit_length())]
+    return sorted({count for count in (*inside, *whole) if count <= most})
 
 
 def _states(ui: Ui, site: Site, *, read: bool) -> dict[str, Any]:
@@ -248,10 +250,12 @@ def _document(
     rows: list[tuple[Setup, Prediction]],
     sources: dict[str, str],
 ) -> dict[str, Any]:
+    from trainer.predict.check import TESTED_MEDIAN, TESTED_WORST
     from trainer.predict.frames import EVIDENCE
 
     return {
         "evidence": EVIDENCE,
+        "published_error": {"median": TESTED_MEDIAN, "worst": TESTED_WORST},
         "fabric": fabric.name,
         "settings": read_from,
         "lossy_port": str(fabric.lossy.port) if fabric.lossy else None,
@@ -341,6 +345,11 @@ def _show(out: Console, document: dict[str, Any]) -> None:
         )
     for note in document["notes"]:
         out.print(f"simulator: {note}")
+    known = document["published_error"]
+    out.print(
+        f"Published figures are predicted {100 * known['median']:.0f} % off (median), "
+        f"{100 * known['worst']:.0f} % at worst: paisoar predict --check"
+    )
     if "plot" in document:
         out.print(f"Picture written to {document['plot']}.")
 

@@ -69,6 +69,12 @@ def test_the_site_of_the_folder_is_taken_up_to_all_its_gpus(tmp_path):
     assert 24 < said["rows"][-1]["network_gbps"] < 25
 
 
+def test_hosts_of_three_gpus_are_filled_one_after_the_other(tmp_path):
+    write_site(tmp_path)
+    said = document("--gpus-per-host", "3")
+    assert [row["gpus"] for row in said["rows"]] == [1, 2, 3, 6, 12]
+
+
 def test_a_nic_that_the_site_has_not_makes_it_a_clos(tmp_path):
     write_site(tmp_path)
     assert document("--nic", "25G", "--gpus", "8")["fabric"].startswith("site test")
@@ -106,6 +112,7 @@ def test_people_see_that_it_is_predicted_and_what_it_rests_on():
     assert said.startswith("Predicted: ring over verbs")
     assert "TensorFlow benchmarks" in said
     assert re.search(r"^ *predicted *$", said, re.MULTILINE)
+    assert "6 % off (median), 27 % at worst" in said
 
 
 def test_a_lossy_port_is_named_and_costs():

@@ -13,6 +13,11 @@ from trainer.predict.published import Bench, Figure, figures
 
 Side = Literal["fitted", "tested"]
 
+# Errors of the tested figures: what a prediction says beside its numbers, without the
+# seconds that the check takes. A test holds them to it.
+TESTED_MEDIAN = 0.063
+TESTED_WORST = 0.27
+
 
 @dataclass(frozen=True, slots=True)
 class Row:

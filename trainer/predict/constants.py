@@ -139,6 +139,8 @@ ORIGINS: dict[str, Origin] = {
 
 # What the sources leave open and was chosen with these figures in sight: they test nothing.
 CHOICES: dict[str, tuple[str, ...]] = {
+    "gRPC packs a variable in one thread, and several variables at once": _PS_2017,
+    "the article's hosts fetch each variable once, and its ring overlaps its stages": _PS_ARTICLE,
     "the article's Horovod runs over TCP": tuple(
         f"article/ring-over-horovod/{model}" for model in _COLUMNS
     ),
