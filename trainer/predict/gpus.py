@@ -16,7 +16,7 @@ TF_BENCHMARKS = "TensorFlow benchmarks, May 2017 (tensorflow.org/performance/ben
 HOROVOD = "Horovod, README at ce2a348e"
 LAMBDA = "Lambda, 2080 Ti deep learning benchmarks, March 2019"
 
-# What one image takes is known of these and of no others; see `derived`.
+# (batch, images a second).
 Points = tuple[tuple[int, float], ...]
 
 

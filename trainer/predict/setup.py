@@ -28,6 +28,7 @@ class Setup:
     before the ring. ``servers`` 0 is one a host. ``copies`` is how often a host fetches
     and pushes each variable: once for every GPU (0), or once (1). ``placement`` says which
     server holds what: cut and balanced by bytes, balanced but whole, or in turns.
+    ``newer_grpc`` is that of the article's TensorFlow, else of 2017's.
     ``pipelined`` lets the stages of one bucket overlap, which our trainer's do not.
     """
 
