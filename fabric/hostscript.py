@@ -1,9 +1,10 @@
 """The shell script that carries out a host's change, or takes it back, in one round trip.
 
 Plain POSIX sh, read from standard input: nothing has to be installed on the host.
-Files are replaced whole or not at all. One that is not byte for byte what the plan
-quotes of it (no newline at its end, another encoding) is kept beside itself, as
-``PATH.before-DIGEST``, and that is what a roll-back restores.
+Files are replaced whole or not at all. A second script waits for the first one (a
+lock on ``/etc`` itself, which leaves nothing behind). A file that is not byte for byte
+what the plan quotes of it (no newline at its end, another encoding) is kept beside
+itself, as ``PATH.before-DIGEST``, and that is what a roll-back restores.
 """
 
 from __future__ import annotations
@@ -17,8 +18,19 @@ from fabric.devices.base import FileChange
 # The script says so where it changed anything.
 CHANGED = "paisoar: changed"
 
+WAIT_S = 120
+_BUSY = (
+    f"a change that was sent earlier is still at work on this host after {WAIT_S} s; "
+    "see what it waits for: fuser -v /etc"
+)
+
 _HEAD = f"""\
 umask 022
+# Where SSH broke, the script that was sent before this one may still be at work.
+if command -v flock > /dev/null; then
+    exec 9< /etc
+    flock -w {WAIT_S} 9 || {{ echo {shlex.quote(_BUSY)} >&2; exit 1; }}
+fi
 files=0
 failed=0
 changed() {{ [ "$1" = 0 ] || echo {shlex.quote(CHANGED)}; }}
@@ -124,4 +136,4 @@ def _step(command: str, name: str, otherwise: str) -> str:
     # A subshell would forget that a file was written; an ``exit`` inside needs one.
     if command.startswith(("keep ", "write ", "restore ", "away ")) or command == "reload":
         return f'{command} > "$said" 2>&1 || {otherwise} {shlex.quote(name)}'
-    return f'( {command}\n) < /dev/null > "$said" 2>&1 || {otherwise} {shlex.quote(name)}'
+    return f'( {command}\n) < /dev/null > "$said" 2>&1 9<&- || {otherwise} {shlex.quote(name)}'

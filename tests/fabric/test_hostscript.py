@@ -111,6 +111,18 @@ def test_what_an_earlier_run_kept_is_not_what_a_later_one_restores(run, tmp_path
     assert path.read_bytes() == b"before\n"
 
 
+def test_the_way_back_waits_for_a_change_whose_connection_broke(run, tmp_path):
+    begun, state = tmp_path / "begun", tmp_path / "state"
+    script = apply_script((), (f"touch {begun}; sleep 1; echo 1 > {state}",))
+    with subprocess.Popen(["sh", "-s"], stdin=subprocess.PIPE, text=True) as change:
+        change.stdin.write(script)
+        change.stdin.close()
+        while not begun.exists():
+            assert change.poll() is None
+        assert run(rollback_script((), (f"rm -f {state}",))).returncode == 0
+    assert not state.exists()
+
+
 def test_files_that_are_so_already_change_nothing(run, tmp_path):
     path = tmp_path / "same"
     path.write_text("same\n")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from playbooks.plugins.action.paisoar_host import _ended
+
 ROLES = Path(__file__).parents[2] / "playbooks" / "roles"
 PLAY = """\
 - hosts: localhost
@@ -132,13 +134,20 @@ def test_a_command_that_fails_is_named_and_everything_is_put_back(host):
     assert not host.state.exists()
 
 
+def test_a_connection_that_is_cut_off_here_is_told_from_a_script_that_failed():
+    assert _ended(-9) == "the connection was cut off here, by signal 9"
+    assert _ended(3) == "it said nothing; exit status 3"
+
+
 @pytest.mark.slow
 def test_a_way_back_that_fails_is_told_and_the_rest_is_still_undone(host):
     host.commands.append("false")
     host.rollback.insert(0, "{ echo cannot undo >&2; false; }")
     result = host.run()
     assert result.returncode == 2
-    assert "Putting it back failed as well: cannot undo" in result.stdout.replace("\\n", " ")
+    assert "In putting it back this failed as well: cannot undo" in result.stdout.replace(
+        "\\n", " "
+    )
     assert not host.state.exists()
     assert host.script.read_text() == OLD
 

@@ -88,12 +88,21 @@ class ActionModule(ActionBase):  # type: ignore[misc] # ansible has no types
         )
         said = str(answer.get("stderr", "")).strip()
         failed = answer.get("rc") != 0
+        if failed and not said:
+            said = _ended(answer.get("rc"))
         result |= {
             "changed": failed or CHANGED in str(answer.get("stdout", "")),
             "failed": failed,
             "stderr": said,
         }
-        return result | {"msg": said or f"exit status {answer.get('rc')}"} if failed else result
+        return result | {"msg": said} if failed else result
+
+
+def _ended(code: object) -> str:
+    """How a script ended that said nothing."""
+    if isinstance(code, int) and code < 0:
+        return f"the connection was cut off here, by signal {-code}"
+    return f"it said nothing; exit status {code}"
 
 
 def _file_change(file: Mapping[str, Any]) -> FileChange:
