@@ -42,7 +42,8 @@ def failure_of(
         return MismatchError(_last(doing, detail, failure.cause), advice=advice)
     if kind == "WeightsDifferError":
         return WeightsDifferError(_last(doing, detail, failure.cause))
-    return LostPeerError(failure, doing=doing, detail=detail)
+    advice = rendezvous.failure_advice
+    return LostPeerError(failure, doing=doing, detail=detail, advice=advice)
 
 
 def _last(doing: str, detail: str, cause: str) -> str:

@@ -24,6 +24,7 @@ from trainer.checkpoint import (
     save_checkpoint,
 )
 from trainer.collective.courier import Courier
+from trainer.collective.errors import in_short
 from trainer.learning_rate import scaled_linearly
 from trainer.models.catalogue import build
 from trainer.optimizer import ReplicatedVarsOptimizer
@@ -50,7 +51,7 @@ def run(context: RankContext, payload: dict[str, Any]) -> dict[str, Any]:
     try:
         return job.run()
     except tf.errors.ResourceExhaustedError as error:
-        raise MemoryError(f"TensorFlow found no memory: {error.message}") from error
+        raise MemoryError(f"TensorFlow found no memory: {in_short(error)}") from error
     except tf.errors.OpError as error:
         # TensorFlow wraps what is raised inside a graph; the cause is kept here.
         raise (job.optimizer.failure or error) from error

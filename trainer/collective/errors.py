@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from fabric.errors import PeerError
 
+_SAID_CHARACTERS = 400
+
 
 @dataclass(frozen=True)
 class RankId:
@@ -43,6 +45,20 @@ class Failure:
         at = f", last heard of at {self.at}" if self.at else ""
         seconds = f", {self.seconds:.1f} s waited for" if self.seconds else ""
         return f"{who}{self.cause}{at}{seconds}"
+
+
+def in_short(error: BaseException) -> str:
+    """One line about an error that is none of ours: TensorFlow's fill a page.
+
+    What it says around the matter is left out: the graph's traceback, which is
+    indented, and hints. The rank's own output has all of it.
+    """
+    around = ("Graph execution error", "Detected at node", "Hint: ", "Exception encountered when")
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    plain = [line for line in lines if not line[0].isspace() and not line.startswith(around)]
+    said = (plain or lines or [""])[0].strip()
+    cut = said if len(said) <= _SAID_CHARACTERS else f"{said[:_SAID_CHARACTERS]}..."
+    return f"{type(error).__name__}: {cut}"
 
 
 class LostPeerError(PeerError):

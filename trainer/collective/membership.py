@@ -21,6 +21,7 @@ from trainer.collective.errors import (
     MismatchError,
     RankId,
     WeightsDifferError,
+    in_short,
 )
 from trainer.collective.rendezvous import PROTOCOL
 from trainer.collective.wire import LineReader, Message, encode, new_nonce, prove, proves
@@ -152,7 +153,7 @@ class Membership:
 
     @staticmethod
     def _last_message(error: BaseException) -> Message:
-        named = f"{type(error).__name__}: {error}"
+        named = in_short(error)
         message: Message = {
             "t": "failed",
             "kind": type(error).__name__,

@@ -342,8 +342,12 @@ class Rendezvous:
                 advice=str(message["advice"]),
             )
         elif blamed is None:
-            kind = str(message["kind"])
-            self.abort(member.who.rank, f"failed: {message['cause']}", kind=kind)
+            self.abort(
+                member.who.rank,
+                f"failed: {message['cause']}",
+                kind=str(message["kind"]),
+                advice=str(message["advice"]),
+            )
         else:
             self.abort(int(blamed) if int(blamed) >= 0 else None, str(message["cause"]))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.trainer.groups import group
-from trainer.collective.errors import MismatchError
+from trainer.collective.errors import MismatchError, in_short
 
 
 def as_ranks_do(work):
@@ -80,3 +80,17 @@ def test_a_failure_elsewhere_ends_ranks_that_never_wait(transport):
         for error in ranks.errors(go_on):
             assert "rank 1 (host" in str(error)
             assert "lost its way" in str(error)
+
+
+def test_a_page_of_the_frameworks_is_cut_to_what_is_the_matter():
+    page = (
+        "Graph execution error:\n\nDetected at node conv defined at (most recent call last):\n"
+        '  File "a.py", line 3, in <module>\n\nOOM when allocating tensor with shape[32,9]\n'
+        "\t [[{{node conv}}]]\nHint: If you want to see a list\n [Op:__inference_step_1]"
+    )
+    assert (
+        in_short(RuntimeError(page)) == "RuntimeError: OOM when allocating tensor with shape[32,9]"
+    )
+    assert in_short(KeyError("no such layer")) == "KeyError: 'no such layer'"
+    assert in_short(MemoryError()) == "MemoryError: "
+    assert len(in_short(ValueError("x" * 10_000))) < 500
