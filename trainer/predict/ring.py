@@ -14,6 +14,7 @@ from trainer.predict.rates import Rate
 from trainer.predict.setup import WIRE_BYTES, Setup
 from trainer.predict.timeline import Affine
 
+# RoCE's largest path MTU.
 _PACKET_BYTES = 4096
 # Mathis, Semke, Mahdavi, Ott 1997: TCP's rate where packets are lost at random.
 _MATHIS = math.sqrt(3 / 2)

@@ -4,6 +4,7 @@ from dataclasses import fields
 
 import pytest
 
+from trainer.collective.settings import NetworkSettings
 from trainer.predict.check import TESTED_MEDIAN, TESTED_WORST, check, fitted_keys, summary
 from trainer.predict.constants import CHOICES, DEFAULTS, FITTED, ORIGINS, Constants
 from trainer.predict.fit import GROUPS, fit
@@ -77,6 +78,11 @@ def test_every_constant_says_where_it_is_from():
     for origin in ORIGINS.values():
         assert bool(origin.source) != bool(origin.fitted_on)
         assert set(origin.fitted_on) <= known
+
+
+def test_a_lost_last_packet_costs_the_trainers_own_timeout():
+    timeout = NetworkSettings().timeout
+    assert pytest.approx(4.096e-6 * 2**timeout, rel=0.01) == DEFAULTS.rto_s
 
 
 def test_errors_are_what_predictions_and_the_documentation_say(rows):
