@@ -65,8 +65,8 @@ class Check:
     ``id`` is ``SUITE.WHAT``, ``subject`` the device, port or pair that it is
     about; ``device`` and ``port`` name where the cause lies, as far as it is
     known. ``value``, ``limit`` and ``unit`` belong together; ``reason`` is for
-    people and never empty unless PASS. ``evidence_sha256`` is the hash of the
-    stored evidence that the value was taken from.
+    people and never empty unless PASS, where it says what makes that unsure.
+    ``evidence_sha256`` is the hash of the stored evidence that the value was taken from.
     """
 
     id: str
@@ -114,10 +114,11 @@ class Judge:
         *,
         reason: str = "",
         at: PortRef | str = "",
+        caveat: str = "",
     ) -> Check:
-        """PASS where ``value`` <= ``limit``; ``reason`` is kept for a failure."""
+        """PASS where ``value`` <= ``limit``; ``reason`` goes with FAIL, ``caveat`` with PASS."""
         good = value <= limit
-        return self._make(check, subject, good, value, limit, unit, "at most", reason, at)
+        return self._make(check, subject, good, value, limit, unit, "at most", reason, at, caveat)
 
     def at_least(
         self,
@@ -129,10 +130,11 @@ class Judge:
         *,
         reason: str = "",
         at: PortRef | str = "",
+        caveat: str = "",
     ) -> Check:
-        """PASS where ``value`` >= ``limit``; ``reason`` is kept for a failure."""
+        """PASS where ``value`` >= ``limit``; ``reason`` goes with FAIL, ``caveat`` with PASS."""
         good = value >= limit
-        return self._make(check, subject, good, value, limit, unit, "at least", reason, at)
+        return self._make(check, subject, good, value, limit, unit, "at least", reason, at, caveat)
 
     def failed(self, check: str, subject: object, reason: str, at: PortRef | str = "") -> Check:
         """FAIL without a value: what would prove it is not there."""
@@ -157,6 +159,7 @@ class Judge:
         bound: Bound,
         reason: str,
         at: PortRef | str,
+        caveat: str,
     ) -> Check:
         if not good and not reason:
             reason = f"{subject}: {value:,.6g} {unit}, must be {bound} {limit:,.6g}"
@@ -164,7 +167,7 @@ class Judge:
             check,
             subject,
             "PASS" if good else "FAIL",
-            "" if good else reason,
+            caveat if good else reason,
             at,
             value=float(value),
             limit=float(limit),

@@ -53,15 +53,44 @@ def coverage_frame(run: ValidationRun) -> pd.DataFrame:
 
 def bandwidth_frame(run: ValidationRun) -> pd.DataFrame:
     """source, target, goodput_gbps: one row a direction of a pair."""
-    flows = _read(run, "bandwidth", "flows", ["source", "target", "goodput_bps"])
+    flows = _read(run, "bandwidth", "flows", ["step", "source", "target", "goodput_bps"])
+    in_round = flows.pop("step").astype(str).str.startswith("round")
+    flows = flows[in_round].reset_index(drop=True)
     flows["goodput_gbps"] = flows.pop("goodput_bps") / 1e9
     return _tagged(run, flows)
 
 
 def latency_frame(run: ValidationRun) -> pd.DataFrame:
     """source, target, p50_us, p99_us, max_us: one row a pair that answered."""
+    return _latency_of(run, "roce")
+
+
+def tcp_latency_frame(run: ValidationRun) -> pd.DataFrame:
+    """The same of plain TCP between the same pairs; empty on a twin, which has no TCP stack."""
+    return _latency_of(run, "default")
+
+
+def _latency_of(run: ValidationRun, role: str) -> pd.DataFrame:
     columns = ["source", "target", "p50_us", "p99_us", "max_us"]
-    return _tagged(run, _read(run, "latency", "flows", columns).dropna(ignore_index=True))
+    flows = _read(run, "latency", "flows", ["role", *columns])
+    ours = flows[flows["role"].astype(str) == role]
+    return _tagged(run, ours[columns].dropna(ignore_index=True))
+
+
+def soak_frame(run: ValidationRun) -> pd.DataFrame:
+    """cycle, pattern, host, goodput_gbps: one row a host and cycle of a soak, in order."""
+    flows = _read(run, "soak", "flows", ["step", "source", "goodput_bps"])
+    names = flows["step"].astype(str).str.extract(r"^cycle(\d+)-(.*)$")
+    rows = pd.DataFrame(
+        {
+            "cycle": names[0].astype("int64"),
+            "pattern": names[1],
+            "host": flows["source"].astype(str),
+            "goodput_gbps": flows["goodput_bps"] / 1e9,
+        }
+    )
+    grouped = rows.groupby(["cycle", "pattern", "host"], sort=False, as_index=False)
+    return _tagged(run, pd.DataFrame(grouped["goodput_gbps"].sum()))
 
 
 def incast_frame(site: Site, run: ValidationRun) -> pd.DataFrame:

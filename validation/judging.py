@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from validation.blame import attribute
 from validation.criteria import Check, Judge
 from validation.observation import Observation
+from validation.paths import used_uplinks
 from validation.result import SuiteStatus
 from validation.suites import Suite
 
@@ -31,7 +33,7 @@ def judged(suite: Suite, observation: Observation, *, done: bool = True) -> Judg
             judge.not_run("suite", observation.site.name, plan.impossible),
         )
     else:
-        checks = suite.judge(observation)
+        checks = attribute(observation, suite.judge(observation))
     if not done:
         checks = tuple(map(_without_counters, checks))
     return Judged(
@@ -51,8 +53,9 @@ def _seen(observation: Observation, checks: Sequence[Check]) -> dict[str, int]:
             for name in observation.plan.snapshot
         ),
         "links": sum(c.verdict == "PASS" for c in checks if c.id.endswith(".link")),
-        "directions": len(flows),
-        "pairs": len(flows),
+        "directions": len({(flow.source, flow.target) for flow in flows if flow.role == "roce"}),
+        "pairs": sum(flow.role == "roce" for flow in flows),
+        "uplinks": len(used_uplinks(observation)),
         "steps": len(observation.measured),
         "receivers": len({flow.target for flow in flows}),
     }

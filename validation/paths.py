@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from fabric.linkstate import down_ports
 from fabric.qos import Neighbor
+from fabric.site import Site
 from fabric.topology import Link, PortRef
 from validation import causes
 from validation.counters import Delta
@@ -21,6 +22,8 @@ from validation.traffic import application_tos
 # Share of the packets that must be seen in the priority (ngc_multinode_perf and
 # the RoCE field's usual 99.9 %: retransmissions and CNPs are few).
 PRIORITY_SHARE = 0.999
+# What a link carries that no test uses: LLDP, ARP, a routing protocol's hellos.
+IDLE_PACKETS = 100
 
 
 def priority_checks(observation: Observation) -> list[Check]:
@@ -314,3 +317,53 @@ def _same(observation: Observation, neighbor: Neighbor, peer: PortRef) -> bool:
         return False
     known = {port.port for port in observation.cabled(peer.device)}
     return neighbor.peer_port == peer.port or neighbor.peer_port not in known
+
+
+def uplinks(site: Site) -> tuple[PortRef, ...]:
+    """Every port of a switch whose cable leads to another switch: one way of a fabric link."""
+    switches = frozenset(site.topology.switches)
+    return tuple(
+        port
+        for switch in site.topology.switches
+        for port in site.topology.ports_of[switch]
+        if site.topology.peer(port).device in switches
+    )
+
+
+def used_uplinks(observation: Observation) -> tuple[PortRef, ...]:
+    """Ways of fabric links that carried traffic, by the sender's counter: ECMP's coverage."""
+    return tuple(
+        port
+        for port in uplinks(observation.site)
+        if (delta := observation.deltas.get(*port, "tx_packets")) is not None
+        and delta.known
+        and delta.value > IDLE_PACKETS
+    )
+
+
+def ecmp_checks(observation: Observation) -> list[Check]:
+    """``ecmp``: a leaf's uplinks all carried traffic. Shown, not demanded: a SKIP where not.
+
+    Which link a queue pair takes is its hash's choice; few of them leave links idle.
+    """
+    judge = Judge(observation, "counters")
+    used = set(used_uplinks(observation))
+    ways: dict[str, list[PortRef]] = defaultdict(list)
+    for port in uplinks(observation.site):
+        ways[port.device].append(port)
+    checks = []
+    for switch, ports in ways.items():
+        if len(ports) < 2 or switch in observation.unread:
+            continue
+        idle = [port for port in ports if port not in used]
+        if not idle:
+            checks.append(judge.at_least("ecmp", switch, len(ports), len(ports), "links"))
+            continue
+        named = ", ".join(port.port for port in idle[:3])
+        reason = (
+            f"{len(ports) - len(idle)} of {len(ports)} links of {switch} to other switches "
+            f"carried traffic; idle: {named}{' ...' if len(idle) > 3 else ''}: too few queue "
+            "pairs, or hashes that choose alike (polarisation)"
+        )
+        checks.append(judge.skipped("ecmp", switch, reason))
+    return checks

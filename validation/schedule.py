@@ -7,7 +7,8 @@ two pairs of a round. An odd field has a bye.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import TypeVar
 
 IndexPair = tuple[int, int]
@@ -32,6 +33,49 @@ def circle_rounds(count: int) -> tuple[tuple[IndexPair, ...], ...]:
                 pairs.append((min(left, right), max(left, right)))
         rounds.append(tuple(sorted(pairs)))
     return tuple(rounds)
+
+
+def grouped_rounds(
+    groups: Sequence[Sequence[int]], inside: int
+) -> tuple[tuple[IndexPair, ...], ...]:
+    """Rounds in which every two groups meet once, all members at once; nobody is in two pairs.
+
+    For fields whose full matrix is too large: groups play by the circle method, and in each
+    meeting members play those of the other group, shifted a place further from round to
+    round. A group with a bye plays among itself; ``inside`` more rounds of each are added.
+    The smaller index comes first in each pair.
+    """
+    rounds: list[list[IndexPair]] = []
+    # Rounds of each group among itself that have not been played.
+    among = [iter([_of(group, pairs) for pairs in circle_rounds(len(group))]) for group in groups]
+    for turn, meeting in enumerate(circle_rounds(len(groups))):
+        pairs = [
+            (one, groups[right][(place + turn) % len(groups[right])])
+            for left, right in meeting
+            for place, one in enumerate(groups[left][: len(groups[right])])
+        ]
+        busy = {index for pair in meeting for index in pair}
+        idle = (own for index, own in enumerate(among) if index not in busy)
+        rounds.append([*pairs, *_next_of(idle)])
+    rounds += [_next_of(among) for _ in range(inside)]
+    return tuple(
+        tuple(sorted((min(pair), max(pair)) for pair in pairs)) for pairs in rounds if pairs
+    )
+
+
+def _next_of(among: Iterable[Iterator[list[IndexPair]]]) -> list[IndexPair]:
+    return [pair for own in among for pair in next(own, ())]
+
+
+def _of(group: Sequence[int], pairs: Sequence[IndexPair]) -> list[IndexPair]:
+    return [(group[left], group[right]) for left, right in pairs]
+
+
+def chunks(items: Sequence[Item], most: int) -> tuple[tuple[Item, ...], ...]:
+    """The items in as few parts of at most ``most`` as there must be, of like size."""
+    parts = max(1, -(-len(items) // most))
+    edges = [place * len(items) // parts for place in range(parts + 1)]
+    return tuple(tuple(items[a:b]) for a, b in pairwise(edges))
 
 
 def growing_fan_in(senders: int) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 Sureness = Literal["sure", "borderline", "too few"]
 
@@ -95,3 +96,20 @@ def sureness_of(values: Sequence[float], limit: float) -> Sureness:
         return "too few"
     low, high = interval_of(values)
     return "borderline" if low <= limit <= high else "sure"
+
+
+def quantile_interval(samples: NDArray[np.float64], quantile: float) -> tuple[float, float]:
+    """Where a quantile of all that could be sampled lies with 95 %, by ranks.
+
+    The number of samples below it is binomial, which is taken as normal (David & Nagaraja,
+    Order Statistics, 7.1). No samples: ValueError.
+    """
+    count = len(samples)
+    if not count:
+        raise ValueError("no samples")
+    ordered = np.sort(samples)
+    middle = count * quantile
+    wide = 1.96 * (count * quantile * (1 - quantile)) ** 0.5
+    low = max(0, int(np.floor(middle - wide)) - 1)
+    high = min(count - 1, int(np.ceil(middle + wide)) - 1)
+    return float(ordered[low]), float(ordered[high])

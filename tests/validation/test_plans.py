@@ -5,7 +5,9 @@ from fabric.topology import ClosShape
 from tests.sites import make_site
 from validation.run import plans
 from validation.suites import SUITES, select
+from validation.suites.bandwidth import bisection
 from validation.suites.incast import plan as plan_incast
+from validation.suites.pairs import PAIRS_AT_ONCE, pair_rounds
 
 
 def test_every_plan_covers_every_device_and_every_pair(tmp_path):
@@ -15,10 +17,11 @@ def test_every_plan_covers_every_device_and_every_pair(tmp_path):
         assert set(plan.snapshot) == set(site.devices)
     assert preflight.expected == {"devices": 22, "links": 24, "directions": 240}
     assert latency.expected == {"pairs": 120}
-    assert bandwidth.expected == {"directions": 240}
+    assert bandwidth.expected == {"steps": 16, "directions": 240, "uplinks": 16}
+    assert bandwidth.steps[15].id == "bisection"
     for plan in (preflight, latency, bandwidth):
-        assert len(plan.steps) == 15
-        for step in plan.steps:
+        assert len(plan.steps) == (16 if plan is bandwidth else 15)
+        for step in plan.steps[:15]:
             hosts = [s.device for s, t in step.pairs()] + [t.device for s, t in step.pairs()]
             most = 1 if plan is latency else 2
             assert max(map(hosts.count, hosts)) == most
@@ -62,3 +65,52 @@ def test_suites_run_in_their_own_order_and_unknown_ones_are_refused():
     assert [suite.name for suite in select()] == ["preflight", "latency", "bandwidth", "incast"]
     with pytest.raises(InputError, match="no suite is called 'soaking'.*preflight"):
         select(["soaking"])
+
+
+def test_pairs_cross_rails_where_a_path_leads_over(tmp_path):
+    plan = SUITES["bandwidth"].plan(make_site(tmp_path, ClosShape(4, 2, 1, nics_per_host=2)))
+    (crossing,) = [step for step in plan.steps if step.id == "cross-rail"]
+    rails = [(source.port, target.port) for source, target in crossing.pairs()]
+    assert set(rails) == {("ens1f0", "ens1f1"), ("ens1f1", "ens1f0")}
+    assert all(source.device != target.device for source, target in crossing.pairs())
+
+
+def test_the_bisection_is_all_hosts_across_the_middle(tmp_path):
+    site = make_site(tmp_path, ClosShape(16, 4, 2))
+    pairs = bisection(site)
+    assert len(pairs) == 8
+    leaf = {port: site.topology.peer(port).device for port in site.topology.endpoints}
+    assert {leaf[source] for source, _ in pairs} == {"leaf1", "leaf2"}
+    assert {leaf[target] for _, target in pairs} == {"leaf3", "leaf4"}
+    assert bisection(make_site(tmp_path, ClosShape(4, 1, 0))) == ()
+
+
+@pytest.mark.parametrize(
+    "shape", [ClosShape(130, 13, 2), ClosShape(105, 7, 2), ClosShape(70, 1, 0)]
+)
+def test_big_sites_visit_a_sample_in_which_every_two_leaves_meet(tmp_path, shape):
+    site = make_site(tmp_path, shape)
+    leaf = {port: site.topology.peer(port).device for port in site.topology.endpoints}
+    met, seen = set(), set()
+    for pairs in pair_rounds(site):
+        ends = [end.device for pair in pairs for end in pair]
+        assert len(set(ends)) == len(ends)  # nobody is in two pairs of a round
+        assert len(pairs) <= PAIRS_AT_ONCE
+        met |= {frozenset((leaf[a], leaf[b])) for a, b in pairs}
+        seen |= {frozenset(pair) for pair in pairs}
+    leaves = set(leaf.values())
+    assert met == {frozenset((a, b)) for a in leaves for b in leaves}
+    everyone = {end for pair in seen for end in pair}
+    assert everyone == set(site.topology.endpoints)
+    plan = SUITES["latency"].plan(site)
+    assert plan.note.startswith(f"a sample of {plan.expected['pairs']:,} of ")
+    assert len(seen) == plan.expected["pairs"]  # no pair twice
+    assert not SUITES["latency"].plan(make_site(tmp_path, ClosShape(64, 4, 2))).note
+
+
+def test_a_thousand_hosts_are_planned_without_their_full_matrix(tmp_path):
+    site = make_site(tmp_path, ClosShape(1024, 32, 16))
+    planned = plans(site, list(SUITES))
+    flows = sum(len(stream.pairs) for p in planned for s in p.steps for stream in s.streams)
+    assert flows < 250_000  # of the half million pairs, each way, in three suites
+    assert all(plan.steps for plan in planned)

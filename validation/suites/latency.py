@@ -13,7 +13,8 @@ from validation import causes
 from validation.criteria import Check, Judge
 from validation.losses import loss_checks, retransmission_checks
 from validation.observation import Observation
-from validation.suites.pairs import pair_rounds, rail_pairs
+from validation.statistics import quantile_interval
+from validation.suites.pairs import pair_rounds, rail_pairs, sample_note
 from validation.traffic import Step, Stream, TrafficPlan, pair_name
 
 NAME = "latency"
@@ -39,6 +40,7 @@ def plan(site: Site) -> TrafficPlan:
         snapshot=tuple(site.devices),
         expected={"pairs": len(rail_pairs(site))},
         impossible="" if steps else "a site with a single host has nobody to talk to",
+        note=sample_note(site),
     )
 
 
@@ -61,12 +63,15 @@ def judge(observation: Observation) -> tuple[Check, ...]:
                 reason = f"{subject}: {came} of {MESSAGES} answers came"
                 if pair in measure.lost:
                     reason = f"{subject}: {measure.lost[pair]}"
-                why, at = causes.link_down(observation, *pair) or ("", pair[0])
+                why, at = causes.link_down(observation, *pair) or ("", "")
                 checks.append(
                     judging.failed("p99", subject, f"{reason}: {why}" if why else reason, at)
                 )
                 continue
             p50, p99 = np.percentile(flow.latency_us, [50, 99])
+            low, high = quantile_interval(flow.latency_us, 0.99)
+            sure = f"; 95 % sure that it is {low:.2f} to {high:.2f}: "
+            sure += "borderline" if low <= limit <= high else "sure"
             checks.append(
                 judging.at_most(
                     "p99",
@@ -75,8 +80,8 @@ def judge(observation: Observation) -> tuple[Check, ...]:
                     limit,
                     "us",
                     reason=f"{subject}: 99 % of the answers take up to {p99:.2f} us "
-                    f"(median {p50:.2f}), limit {limit:g}",
-                    at=pair[0],
+                    f"(median {p50:.2f}), limit {limit:g}{sure}",
+                    caveat=f"{subject}: {sure}" if sure.endswith("borderline") else "",
                 )
             )
     return (*checks, *loss_checks(observation), *retransmission_checks(observation))

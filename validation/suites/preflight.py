@@ -8,12 +8,13 @@ one, and short enough to run before everything else.
 from __future__ import annotations
 
 from fabric.site import Site
+from fabric.topology import PortRef
 from validation import causes
 from validation.criteria import Check, Judge
 from validation.losses import cable_checks, error_checks, loss_checks
 from validation.observation import Observation
 from validation.paths import link_checks, priority_checks
-from validation.suites.pairs import both_ways, pair_rounds, rail_pairs
+from validation.suites.pairs import both_ways, pair_rounds, rail_pairs, sample_note
 from validation.traffic import Step, Stream, TrafficPlan, pair_name
 
 NAME = "preflight"
@@ -47,6 +48,7 @@ def plan(site: Site) -> TrafficPlan:
             "directions": 2 * len(rail_pairs(site)),
         },
         impossible="" if steps else "a site with a single host has nobody to talk to",
+        note=sample_note(site),
     )
 
 
@@ -136,9 +138,11 @@ def _reach(observation: Observation) -> list[Check]:
                 continue
             flow = measure.by_pair.get((source, target))
             completed = flow.completed if flow is not None else 0
-            cause, at = "", source
+            cause: str = ""
+            at: PortRef | str = ""
             if completed < wanted:
                 cause, at = causes.on_path(observation, source, target)
+                at = "" if cause == causes.UNKNOWN else at
                 cause = measure.lost.get((source, target), cause)
             checks.append(
                 judging.at_least(
