@@ -26,7 +26,6 @@ from paisoar.console import (
 if TYPE_CHECKING:
     from validation.probes.perftest import Options
     from validation.result import ValidationRun
-    from validation.traffic import TrafficPlan
 
 MAX_SHOWN = 20
 
@@ -34,9 +33,13 @@ MAX_SHOWN = 20
 def validate(
     suites: Annotated[
         list[str] | None,
-        typer.Argument(help="preflight, latency, bandwidth, incast; all if not given."),
+        typer.Argument(
+            help="preflight, latency, bandwidth, incast, and mixed, burst, collective, soak; "
+            "the first four and those of certify.extra_suites if not given."
+        ),
     ] = None,
     file: FileOption = DEFAULT_FILE,
+    every: Annotated[bool, typer.Option("--all", help="Every suite that there is.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be run; touch nothing.")
     ] = False,
@@ -67,10 +70,19 @@ def validate(
         "rdma_cm": rdma_cm or None,
         "seconds": seconds,
     }
+    suites = _named(suites, every=every)
     if dry_run:
         run(as_json, lambda ui: _planned(ui, file, suites, chosen))
     else:
         run(as_json, lambda ui: _validate(ui, file, suites, chosen))
+
+
+def _named(suites: list[str] | None, *, every: bool) -> list[str] | None:
+    if not every:
+        return suites
+    from validation.suites import SUITES
+
+    return list(SUITES)
 
 
 def _options(chosen: Mapping[str, Any] | None) -> Options | None:
@@ -84,6 +96,7 @@ def _options(chosen: Mapping[str, Any] | None) -> Options | None:
 def _planned(
     ui: Ui, file: Path, suites: list[str] | None, chosen: Mapping[str, Any] | None = None
 ) -> Answer:
+    from validation.planned import outline, rounds
     from validation.probes import check_options, commands_for, traffic_us
     from validation.run import plans
 
@@ -93,42 +106,36 @@ def _planned(
     options = _options(chosen)
     check_options(site, options)
     commands = {plan.suite: commands_for(site, plan, options) for plan in planned}
-    lasts_us = {plan.suite: traffic_us(site, plan, options) for plan in planned}
+    outlines = [outline(plan, traffic_us(site, plan, options)) for plan in planned]
     document = {
         "suites": [
-            {
-                "suite": plan.suite,
-                "steps": len(plan.steps),
-                "flows": _flows(plan),
-                "traffic_us": lasts_us[plan.suite],
-                "expected": dict(plan.expected),
-                "commands": commands[plan.suite],
-            }
-            for plan in planned
+            {**found.to_json(), "plan": rounds(plan), "commands": commands[plan.suite]}
+            for found, plan in zip(outlines, planned, strict=True)
         ]
     }
 
     def show(out: Console) -> None:
-        table = Table("suite", "steps", "flows", "traffic, ms", "has to see")
-        for plan in planned:
+        table = Table("suite", "rounds", "pairs", "at once", "bytes", "seconds", "has to see")
+        for found in outlines:
             table.add_row(
-                plan.suite,
-                str(len(plan.steps)),
-                str(_flows(plan)),
-                f"{lasts_us[plan.suite] / 1000:.1f}",
-                ", ".join(f"{count} {what}" for what, count in plan.expected.items()),
+                found.suite,
+                str(found.rounds),
+                str(found.pairs),
+                str(found.at_once),
+                ", ".join(map(str, found.sizes_bytes)),
+                f"{found.traffic_us / 1e6:.3f}",
+                ", ".join(f"{count} {what}" for what, count in found.expected.items()),
             )
         out.print(table)
+        for found in outlines:
+            if found.note:
+                out.print(f"{found.suite}: {found.note}", markup=False)
         for suite, lines in commands.items():
             for line in lines:
                 text = f"{suite} {line['step']}: {line['host']}: {line['command']}"
                 out.print(text, markup=False, soft_wrap=True)
 
     return Answer(document, show)
-
-
-def _flows(plan: TrafficPlan) -> int:
-    return sum(len(stream.pairs) for step in plan.steps for stream in step.streams)
 
 
 def _validate(

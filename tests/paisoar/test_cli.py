@@ -91,12 +91,32 @@ def test_a_dry_run_names_suites_and_coverage_and_touches_nothing(tmp_path):
     assert not (tmp_path / ".paisoar").exists()
 
 
+def test_all_suites_are_planned_round_by_round(tmp_path):
+    path = write_site(tmp_path)
+    suites = document("validate", "-f", path, "--all", "--dry-run", code=0)["suites"]
+    names = ["preflight", "latency", "bandwidth", "incast", "mixed", "burst", "collective", "soak"]
+    assert [suite["suite"] for suite in suites] == names
+    for suite in suites:
+        assert suite["rounds"] == len(suite["plan"]) > 0
+        assert suite["concurrency"] == max(
+            sum(len(stream["pairs"]) for stream in each["streams"]) for each in suite["plan"]
+        )
+        assert suite["seconds"] == pytest.approx(suite["traffic_us"] / 1e6)
+        assert suite["pairs"] > 0
+        assert suite["sizes_bytes"]
+    mixed = document("validate", "mixed", "-f", path, "--dry-run", code=0)["suites"]
+    assert [suite["suite"] for suite in mixed] == ["mixed"]
+    classes = {s["class"] for each in mixed[0]["plan"] for s in each["streams"]}
+    assert classes == {"roce", "default"}
+
+
 def test_a_dry_run_on_real_hosts_prints_every_command(tmp_path):
     path = write_site(tmp_path, environment="site")
     suites = document("validate", "-f", path, "--dry-run", "--seconds", "12", code=0)["suites"]
     preflight, latency, bandwidth, incast = (suite["commands"] for suite in suites)
-    # Four hosts: six pairs, both ways where suites say so, two ends each.
-    assert [len(preflight), len(latency), len(bandwidth)] == [24, 12, 24]
+    # Four hosts: six pairs, both ways where suites say so, two ends each; two pairs more
+    # across the middle of the fabric.
+    assert [len(preflight), len(latency), len(bandwidth)] == [24, 12, 32]
     last = incast[-1]
     assert (last["step"], last["host"]) == ("all-to-host4", "host3")
     assert last["command"] == (

@@ -27,6 +27,8 @@ def arguments(words):
     parser = ArgumentParser()
     for flag in ("-F", "-U", "-R", "--report_gbits", "--out_json"):
         parser.add_argument(flag, action="store_true")
+    for flag in ("--rate_limit", "--rate_units", "--burst_size", "--rate_limit_type"):
+        parser.add_argument(flag)
     for flag in ("-d", "-i", "-x", "-p", "-m", "-s", "-n", "-D", "-f", "-T", "--tclass"):
         parser.add_argument(flag)
     parser.add_argument("-q", default="1")

@@ -63,6 +63,7 @@ def arguments(
     words += ["-p", str(port), "-m", str(mtu), "-s", str(test.stream.message_bytes)]
     if test.tool.kind == "stream":
         words += ["-q", str(test.stream.qps), "--report_gbits"]
+        words += _bursts(test.stream) if peer else []
     else:
         words.append("-U")
     if test.seconds is not None:
@@ -77,3 +78,14 @@ def arguments(
     if json_file:
         words += ["--out_json", f"--out_json_file={json_file}"]
     return (*words, peer) if peer else tuple(words)
+
+
+def _bursts(stream: Stream) -> list[str]:
+    """One message at a time, so many a second: perftest's own (SW) rate limiter.
+
+    The default of ``--rate_units`` differs between releases; ``p`` are messages.
+    """
+    if not stream.messages_per_s:
+        return []
+    words = ["--rate_limit", str(stream.messages_per_s), "--rate_units", "p"]
+    return [*words, "--burst_size", "1", "--rate_limit_type", "SW"]
