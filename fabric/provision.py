@@ -228,7 +228,7 @@ def _may_have_changed(result: RunResult, name: str) -> bool:
     outcome = result.devices.get(name)
     if outcome is None:
         return not result.ended_at
-    return outcome.state in ("done", "failed")
+    return outcome.may_have_changed
 
 
 def _read(run: _Run, devices: tuple[str, ...]) -> States:
@@ -337,16 +337,18 @@ def _left(site: Site, order: DevicePlan, states: States) -> str:
     now = states.states.get(name)
     if now is None:
         return "it cannot be reached now and may hold a part of the change"
+    # A system that waits for a confirmation takes back by itself what is not saved.
+    unsaved = ", not saved" if now.saved is False and order.before.saved else ""
     missing = mismatches(now, order.intended)
     if not missing:
-        return "the whole change is on it"
+        return f"the whole change is on it{unsaved}"
     try:
         remains = remains_of(module_of(site, name), order, now, states.outputs[name])
     except ReadError as error:
         return f"it cannot be said, since {error}"
     if not remains:
         return "nothing of the change is on it"
-    return f"a part of the change is on it; missing: {'; '.join(missing[:QUOTED])}"
+    return f"a part of the change is on it{unsaved}; missing: {'; '.join(missing[:QUOTED])}"
 
 
 def _now() -> str:

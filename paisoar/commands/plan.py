@@ -42,7 +42,7 @@ def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
     from fabric.plan import make_plan
     from fabric.planfile import save_plan
     from fabric.playread import read_states_by_playbook
-    from fabric.unsaved import unsaved_lines
+    from fabric.unsaved import others_unsaved, unsaved_lines
 
     site = load_site(file)
     devices = site.select(names)
@@ -54,6 +54,19 @@ def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
         name: lines
         for name, state in states.states.items()
         if (lines := unsaved_lines(module_of(site, name), state, states.outputs[name]))
+    }
+    refused = [
+        name
+        for name in unsaved
+        if name in made.changed
+        and others_unsaved(
+            made.devices[name], module_of(site, name), states.states[name], states.outputs[name]
+        )
+    ]
+    unkept = {
+        name: module_of(site, name).safety_net("none").save
+        for name in unsaved
+        if name in made.devices and name not in made.changed
     }
     path = save_plan(site, made)
     document = {
@@ -72,6 +85,7 @@ def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
         },
         "drift": [dataclasses.asdict(drift) for drift in drifted],
         "unsaved": unsaved,
+        "needs_save_unsaved": refused,
         "unreadable": dict(made.unreadable),
     }
 
@@ -97,6 +111,14 @@ def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
             out.print(f"Shut, and left so by a plan: {', '.join(shut)}.")
         for name, why in made.unreadable.items():
             out.print(f"not read: {name}: {why.removeprefix(f'{name}: ')}")
+        for name, save in unkept.items():
+            how = f"save it there: {'; '.join(save)}" if save else "it waits to be confirmed there"
+            out.print(f"{name} does what it should, but only until it reboots; {how}")
+        if refused:
+            out.print(
+                f"Refused as long as that is not saved, or with --save-unsaved taken along: "
+                f"{', '.join(refused)}."
+            )
         if made.changed:
             out.print(
                 f"{len(made.changed)} of {len(made.devices)} devices would change. "
@@ -104,14 +126,19 @@ def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
             )
         else:
             out.print(
-                f"The {len(made.devices)} devices that were read do what they should. "
-                f"Next: {command_line('validate', file)}"
+                f"{_do_what_they_should(len(made.devices))}. Next: {command_line('validate', file)}"
                 if made.devices
                 else "No device could be read. Next: see to what is said above, then: "
                 f"{command_line('plan', file)}"
             )
 
     return Answer(document, show, good=not made.unreadable, exit_code=3)
+
+
+def _do_what_they_should(count: int) -> str:
+    if count == 1:
+        return "The device that was read does what it should"
+    return f"The {count} devices that were read do what they should"
 
 
 def show_diffs(out: Console, diffs: Mapping[str, str]) -> None:

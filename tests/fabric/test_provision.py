@@ -15,7 +15,7 @@ import pytest
 from fabric.errors import DevicesError, InputError
 from fabric.plan import make_plan, mismatches
 from fabric.playread import read_states_by_playbook
-from fabric.provision import provision, rollback
+from fabric.provision import changed_by, provision, rollback
 from fabric.runs import load_result, run_folder, save_result
 from fabric.switchssh import close_switches
 from fabric.topology import ClosShape
@@ -136,6 +136,8 @@ def test_nothing_is_left_on_a_device_that_was_gone_before_its_turn(net, monkeypa
     assert _states(run) == {"leaf1": "done", "spine1": "done", "leaf2": "failed"}
     assert run.devices["leaf2"].detail.startswith("nothing was sent")
     assert "Left" not in run.devices["leaf2"].detail
+    # Nor is there anything to be taken back on it.
+    assert changed_by(run, plan) == ("leaf1", "spine1")
 
 
 def test_a_canary_that_dies_is_replaced_by_the_next_of_its_kind(net, monkeypatch):

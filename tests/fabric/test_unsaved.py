@@ -11,7 +11,7 @@ from fabric.devices.registry import load, module_of
 from fabric.errors import InputError
 from fabric.plan import make_plan, mismatches, order_back
 from fabric.planfile import write_plan
-from fabric.provision import provision, rollback
+from fabric.provision import _left, provision, rollback
 from fabric.qos import DeviceQos
 from fabric.runs import RunResult, run_folder, save_result
 from fabric.switchapply import apply_to_switch
@@ -67,14 +67,19 @@ def test_the_commands_show_it_and_say_what_can_be_done(net):
     runner = CliRunner()
     shown = runner.invoke(app, ["plan", *file])
     assert f"leaf1, changed and not saved\n  {LINE}\n" in shown.output
-    told = runner.invoke(app, ["plan", *file, "--json"])
-    assert json.loads(told.stdout)["unsaved"] == {"leaf1": [LINE]}
+    assert "or with --save-unsaved taken along: leaf1." in shown.output
+    told = json.loads(runner.invoke(app, ["plan", *file, "--json"]).stdout)
+    assert (told["unsaved"], told["needs_save_unsaved"]) == ({"leaf1": [LINE]}, ["leaf1"])
     refused = runner.invoke(app, ["provision", *file, "--yes"])
     assert refused.exit_code == 2
     assert "--save-unsaved" in refused.output
     done = runner.invoke(app, ["provision", *file, "--yes", "--save-unsaved"])
     assert done.exit_code == 0, done.output
     assert "  shutdown" in started_with(net)
+    net.execute("leaf1", "configure terminal", "interface Ethernet1/29", "shutdown", "end")
+    after = runner.invoke(app, ["plan", *file]).output
+    assert "only until it reboots; save it there: copy running-config startup-config" in after
+    assert "The device that was read does what it should. Next: paisoar validate" in after
 
 
 @pytest.mark.slow
@@ -145,6 +150,14 @@ def test_half_a_change_is_taken_back_without_saving_what_is_not_ours(net):
     assert outcome.state == "done"
     assert outcome.detail == f"not saved: somebody has changed it and not saved that: {LINE}"
     assert started_with(net).splitlines()[3:] == boots.splitlines()[3:]
+
+
+def test_what_is_left_on_a_switch_is_told_with_whether_it_is_saved(net):
+    order = make_plan(net.site, net.read()).devices["leaf1"]
+    net.execute("leaf1", "configure terminal", *order.change.commands, "end")
+    assert _left(net.site, order, net.read()) == "the whole change is on it, not saved"
+    net.execute("leaf1", "copy running-config startup-config")
+    assert _left(net.site, order, net.read()) == "the whole change is on it"
 
 
 EDITS = {
