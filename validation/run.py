@@ -172,6 +172,8 @@ class _Work:
         probe = self.make_probe(self.site, self.states)
         probe.prepare()
         self.probe = probe
+        if chosen := probe.versions.get("probe"):
+            self.tell(Progress("reading", "", f"measuring with {chosen}"))
         self.run = replace(
             self.run,
             probe=probe.name,

@@ -24,7 +24,7 @@ from paisoar.console import (
 )
 
 if TYPE_CHECKING:
-    from validation.probes.perftest import Options
+    from validation.probes.hosts.options import Options
     from validation.result import ValidationRun
 
 MAX_SHOWN = 20
@@ -43,6 +43,13 @@ def validate(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be run; touch nothing.")
     ] = False,
+    probe: Annotated[
+        str | None,
+        typer.Option(
+            help="Real hosts: perftest or verbs; if not given, perftest where all hosts have it, "
+            "else verbs where all have pyverbs."
+        ),
+    ] = None,
     latency_verb: Annotated[
         str | None, typer.Option(help="Real hosts: send, write or read; send if not given.")
     ] = None,
@@ -59,12 +66,13 @@ def validate(
 ) -> None:
     """Run traffic suites; judge them by results and by every device's counters.
 
-    A twin's traffic is simulated; real hosts send it with perftest, over SSH.
+    A twin's traffic is simulated; real hosts send it with perftest or pyverbs, over SSH.
 
     Exit 0 where everything passed, 1 where anything failed or was not run, 3 where
     a device or the probe did not answer at some time: such a run is incomplete.
     """
     chosen = {
+        "probe": probe,
         "latency": latency_verb,
         "bandwidth": bandwidth_verb,
         "rdma_cm": rdma_cm or None,
@@ -86,8 +94,8 @@ def _named(suites: list[str] | None, *, every: bool) -> list[str] | None:
 
 
 def _options(chosen: Mapping[str, Any] | None) -> Options | None:
-    """What was asked of perftest; None where nothing was."""
-    from validation.probes.perftest import Options
+    """How it was asked to measure; None where nothing was said."""
+    from validation.probes.hosts.options import Options
 
     given = {name: value for name, value in (chosen or {}).items() if value is not None}
     return Options(**given) if given else None
@@ -190,6 +198,8 @@ def show_run(out: Console, done: ValidationRun, file: Path) -> None:
         out.print(f"... and {len(bad) - MAX_SHOWN} more; see {command_line('report', file)}")
     for name, answer in done.unread.items():
         out.print(f"no answer: {name}: {answer}", markup=False)
+    if chosen := done.versions.get("probe"):
+        out.print(f"Measured with {chosen}.", markup=False)
     out.print(
         f"Run {done.id}: {done.verdict}, {done.status}, evidence class {done.evidence_class}. "
         + _next(done, file)

@@ -13,7 +13,8 @@ from validation import frames
 from validation.certify import certify
 from validation.evidence import counter_file
 from validation.probes import check_options, probe_for
-from validation.probes.perftest import Options, PerftestProbe
+from validation.probes.hosts.options import Options
+from validation.probes.hosts.probe import HostsProbe
 from validation.probes.sim import SimProbe
 from validation.run import run_suites
 from validation.sealed import seal_path
@@ -232,7 +233,7 @@ def test_progress_is_told_step_by_step(fabric):
 def test_real_hosts_have_real_traffic_and_a_twin_simulated(tmp_path, site):
     for environment in ("site", "lab"):
         real = make_site(tmp_path, environment=environment)
-        assert isinstance(probe_for(real, {}), PerftestProbe)
+        assert isinstance(probe_for(real, {}), HostsProbe)
     assert isinstance(probe_for(site, {}), SimProbe)
     with pytest.raises(InputError, match="a twin's traffic is simulated"):
         check_options(site, Options())

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from fabric.errors import InputError
 from fabric.qos import DeviceQos
 from fabric.site import Site
-from validation.probes.perftest import Options, PerftestProbe, planned_commands, planned_us
+from validation.probes.hosts.ends import planned_commands, planned_us
+from validation.probes.hosts.options import Options
+from validation.probes.hosts.probe import HostsProbe
 from validation.probes.sim import SimProbe
 from validation.traffic import Probe, TrafficPlan
 
@@ -16,7 +18,7 @@ def probe_for(site: Site, states: Mapping[str, DeviceQos], options: Options | No
     """The probe of this site's environment; nothing simulated stands in for real hosts."""
     if site.environment == "twin":
         return SimProbe(site, states)
-    return PerftestProbe(site, options)
+    return HostsProbe(site, options)
 
 
 def commands_for(
@@ -36,11 +38,11 @@ def traffic_us(site: Site, plan: TrafficPlan, options: Options | None = None) ->
 
 
 def check_options(site: Site, options: Options | None) -> None:
-    """InputError where something of perftest is chosen and the traffic is simulated."""
+    """InputError where it is chosen how to measure and the traffic is simulated."""
     if options is not None and site.environment == "twin":
         raise InputError(
-            "a twin's traffic is simulated: nothing of perftest can be chosen",
+            "a twin's traffic is simulated: it cannot be chosen what measures it",
             file=site.path,
             key="environment",
-            advice="Leave out --latency-verb, --bandwidth-verb, --rdma-cm and --seconds.",
+            advice="Leave out --probe, --latency-verb, --bandwidth-verb, --rdma-cm and --seconds.",
         )

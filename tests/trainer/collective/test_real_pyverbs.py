@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from fabric.errors import ToolError
-from tests.trainer.collective import fake_verbs
-from tests.trainer.collective.fake_verbs import CONSTANTS
+from tests import fake_verbs
+from tests.fake_verbs import CONSTANTS
 from trainer.collective.engine import address_of
 from trainer.collective.settings import NetworkSettings
 from trainer.collective.transports.verbs_device import Device, load_verbs

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fabric.errors import InputError, PeerError, ToolError
-from tests.trainer.collective.fake_verbs import C, FakeFabric, Illegal
+from tests.fake_verbs import C, FakeFabric, Illegal
 from tests.trainer.groups import group
 from trainer.collective.communicator import connect
 from trainer.collective.errors import LostPeerError, MismatchError

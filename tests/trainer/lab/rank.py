@@ -5,6 +5,7 @@ object with what the task found, or with the error and its advice.
 """
 
 import json
+import os
 import sys
 import time
 from contextlib import ExitStack
@@ -117,7 +118,9 @@ def join(meeting, rank, size):
     until = time.monotonic() + 300
     while True:
         try:
-            return Membership(meeting, TOKEN, rank, size, patience_s=20.0)
+            return Membership(
+                meeting, TOKEN, rank, size, patience_s=float(os.environ.get("PATIENCE_S", "20"))
+            )
         except PaisoarError as error:
             if "refused" not in str(error) or time.monotonic() > until:
                 raise

@@ -12,14 +12,16 @@ from pathlib import Path
 import psutil
 from ruamel.yaml import YAML
 
+from fabric.access import lab_dir_of
 from fabric.hostssh import close_hosts
 from fabric.site import load_site
 from fabric.topology import ClosShape
 from tests.fabric.ssh_servers import ssh_servers
 from tests.sites import write_site
 from tests.validation.perftest.formats import TITLES
-from validation.probes.perftest import Options, PerftestProbe
-from validation.probes.perftest.step import Pace
+from validation.probes.hosts.options import Options
+from validation.probes.hosts.probe import HostsProbe
+from validation.probes.hosts.step import Pace
 from validation.probes.sim import SimProbe
 
 SYSFS = "/sys/class/infiniband"
@@ -69,7 +71,7 @@ class Hosts:
         """The real probe; each step gets its figures first."""
         hosts = self
 
-        class Shared(PerftestProbe):
+        class Shared(HostsProbe):
             settle_s = 0.0
 
             def run(self, step):
@@ -174,7 +176,12 @@ def running_hosts(folder, monkeypatch, *, shape=None, environment="site", family
             yaml.dump(document, file)
         monkeypatch.setenv("PAISOAR_HOST_KEY", str(servers.key_file))
         monkeypatch.setenv("PAISOAR_KNOWN_HOSTS", str(servers.known_hosts))
-        monkeypatch.setattr("validation.probes.perftest.step._sleep_until", lambda _: None)
+        monkeypatch.setattr("validation.probes.hosts.step._sleep_until", lambda _: None)
+        if environment == "lab":
+            lab = lab_dir_of(path)
+            lab.mkdir(parents=True)
+            (lab / "id_ed25519").symlink_to(servers.key_file)
+            (lab / "known_hosts").symlink_to(servers.known_hosts)
         hosts.site = load_site(path)
         for name in hosts.site.topology.hosts:
             _sysfs(hosts, name)

@@ -5,10 +5,11 @@ import pytest
 
 from fabric.topology import PortRef
 from tests.validation.perftest import formats
-from validation.probes.perftest.commands import PairTest, iterations_of
-from validation.probes.perftest.figures import Expected, figures
-from validation.probes.perftest.options import BANDWIDTH, LATENCY
-from validation.probes.perftest.text import ReportError, parse_report
+from validation.probes.hosts.instrument import Expected, ReportError
+from validation.probes.hosts.options import BANDWIDTH, LATENCY
+from validation.probes.hosts.pairtest import PairTest, iterations_of
+from validation.probes.perftest.figures import figures
+from validation.probes.perftest.text import parse_report
 from validation.traffic import Stream
 
 A, B = PortRef("host1", "ens1f0"), PortRef("host2", "ens1f0")

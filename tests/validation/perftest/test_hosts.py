@@ -20,8 +20,9 @@ from reports.page import render_page
 from tests.validation.fake import FakeFabric
 from tests.validation.perftest.hosts import SECONDS, running_hosts
 from validation.certify import certify
-from validation.probes.perftest import Options, scripts
-from validation.probes.perftest.step import Pace
+from validation.probes.hosts import scripts
+from validation.probes.hosts.options import Options
+from validation.probes.hosts.step import Pace
 from validation.rejudge import disagreements
 from validation.result import ValidationRun
 from validation.run import run_suites
@@ -235,7 +236,7 @@ def test_ctrl_c_leaves_nothing_on_any_host(hosts, monkeypatch):
         assert any("ib_write_bw" in words for words in running)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("validation.probes.perftest.step._sleep_until", interrupted)
+    monkeypatch.setattr("validation.probes.hosts.step._sleep_until", interrupted)
     with pytest.raises(KeyboardInterrupt):
         ready(hosts).run(first_step(hosts, "bandwidth"))
     assert hosts.left() == ([], [])

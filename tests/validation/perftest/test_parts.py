@@ -12,15 +12,18 @@ from fabric.site import load_site
 from fabric.starter import starter_yaml
 from fabric.topology import ClosShape, PortRef
 from tests.sites import make_site, write_site
-from validation.probes.perftest import Options, PerftestProbe, ends
-from validation.probes.perftest.commands import End, PairTest, arguments, iterations_of
-from validation.probes.perftest.complaints import complaints, noise, worst
-from validation.probes.perftest.facts import HostFacts, PortFacts
-from validation.probes.perftest.gids import Gid, choose, gids_of, plain_address
-from validation.probes.perftest.ports import FIRST_PORT, LAST_PORT, Ports
-from validation.probes.perftest.scripts import collect, read_files, read_view
-from validation.probes.perftest.tcp import client_words, goodput_bps, sender
-from validation.probes.perftest.text import ReportError
+from validation.probes.hosts import ends
+from validation.probes.hosts.facts import HostFacts, PortFacts
+from validation.probes.hosts.gids import Gid, choose, gids_of, plain_address
+from validation.probes.hosts.instrument import ReportError
+from validation.probes.hosts.options import Options
+from validation.probes.hosts.pairtest import End, PairTest, iterations_of
+from validation.probes.hosts.ports import FIRST_PORT, LAST_PORT, Ports
+from validation.probes.hosts.probe import HostsProbe
+from validation.probes.hosts.scripts import collect, read_files, read_view
+from validation.probes.hosts.tcp import client_words, goodput_bps, sender
+from validation.probes.perftest.commands import arguments
+from validation.probes.perftest.complaints import complaints, noise
 from validation.traffic import Stream
 
 A, B = PortRef("host1", "ens1f0"), PortRef("host2", "ens1f0")
@@ -159,8 +162,7 @@ def test_a_cause_comes_before_its_consequence_and_noise_is_neither():
     assert noise(text + text) == (text.strip(),)
     said = [("client", c) for c in complaints(" Unable to read from socket/rdma_cm")]
     said += [("server", c) for c in complaints("Couldn't allocate MR")]
-    assert worst(said)[0] == "server"
-    assert worst([]) is None
+    assert min(said, key=lambda item: item[1].rank)[0] == "server"
 
 
 def test_files_come_back_as_they_were(tmp_path):
@@ -195,7 +197,7 @@ def test_plain_tcp_is_what_the_receiver_got():
 
 
 def test_releases_of_all_hosts_are_kept(tmp_path):
-    probe = PerftestProbe(make_site(tmp_path, environment="site"))
+    probe = HostsProbe(make_site(tmp_path, environment="site"))
     port = {"ens1f0": PortFacts(TABLE[3], "", software=False)}
     for host, release in (("host1", "6.06"), ("host2", "6.20"), ("host3", "6.06")):
         probe._facts[host] = HostFacts(release=release, ports=port)
@@ -207,4 +209,4 @@ def test_counters_are_read_when_every_device_shows_what_passed(tmp_path):
     for systems, seconds in ((("nxos",), 1), (("sonic", "nxos"), 11)):
         shape = ClosShape(4, 2, 1)
         path.write_text(starter_yaml(shape, site="s", environment="site", switch_os=systems))
-        assert PerftestProbe(load_site(path)).settle_s == seconds
+        assert HostsProbe(load_site(path)).settle_s == seconds

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.validation.perftest import formats
+from validation.probes.hosts.instrument import ReportError
 from validation.probes.perftest.jsonreport import figure, parse_json_report
-from validation.probes.perftest.text import ReportError, column, parse_report, without_samples
+from validation.probes.perftest.text import column, parse_report, without_samples
 
 
 def text(*parts):

@@ -7,45 +7,9 @@ own marking: a one-sided mark leaves acknowledgements in the wrong class
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from fabric.topology import PortRef
-from validation.probes.perftest.options import Options, Tool
+from validation.probes.hosts.options import Options
+from validation.probes.hosts.pairtest import End, PairTest
 from validation.traffic import Stream
-
-# perftest refuses fewer (MIN_ITER).
-MIN_ITERATIONS = 5
-# The 99th percentile then rests on fifty samples.
-PINGS = 5000
-
-
-@dataclass(frozen=True, slots=True)
-class PairTest:
-    """One pair of one stream: what runs between a client (its source) and a server."""
-
-    name: str
-    source: PortRef
-    target: PortRef
-    stream: Stream
-    tool: Tool
-    iterations: int | None
-    seconds: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """One end of a pair: its verbs device, GID index and the TOS that it sets itself."""
-
-    rdma: str
-    gid_index: str
-    tos: int | None
-
-
-def iterations_of(stream: Stream) -> int | None:
-    """How many messages perftest sends: as many as are planned, or more."""
-    if stream.kind == "ping":
-        return max(PINGS, stream.messages or 0)
-    return None if stream.messages is None else max(MIN_ITERATIONS, stream.messages)
 
 
 def arguments(

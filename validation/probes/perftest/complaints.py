@@ -7,20 +7,10 @@ consequences: the end that lost its peer says so too, and is not to blame.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from validation.probes.perftest.ports import FIRST_PORT, LAST_PORT
-
-
-@dataclass(frozen=True, slots=True)
-class Complaint:
-    """One line of a tool and the advice for it; ``rank`` is small for causes."""
-
-    rank: int
-    line: str
-    advice: str
-
+from validation.probes.hosts.instrument import Complaint
+from validation.probes.hosts.ports import FIRST_PORT, LAST_PORT
 
 _LINK = "check `rdma link` and the driver of this NIC there"
 _FABRIC = (
@@ -103,8 +93,3 @@ def complaints(text: str) -> Iterator[Complaint]:
 def noise(text: str) -> tuple[str, ...]:
     """Warnings that do not spoil a test, each once."""
     return tuple(dict.fromkeys(s for line in text.splitlines() if _NOISE.search(s := line.strip())))
-
-
-def worst(found: Iterable[tuple[str, Complaint]]) -> tuple[str, Complaint] | None:
-    """The cause among what several ends said, with the end that said it."""
-    return min(found, key=lambda item: item[1].rank, default=None)

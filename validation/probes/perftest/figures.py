@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from validation.criteria import payload_bps
-from validation.probes.perftest.commands import PairTest
+from validation.probes.hosts.instrument import Expected, Figures, ReportError
+from validation.probes.hosts.pairtest import PairTest
 from validation.probes.perftest.jsonreport import figure
-from validation.probes.perftest.text import UNITS_BPS, Report, ReportError, column
+from validation.probes.perftest.text import UNITS_BPS, Report, column
 
 # Two clocks and two roundings apart.
 _TOLERANCE = 0.02
@@ -25,28 +25,6 @@ _TOLERANCE = 0.02
 _HINTS = {"Mtu": ": raise the MTU of both interfaces and of every port between"}
 _LAT_TYPICAL = "t_typical[usec]"
 _NONE: NDArray[np.float64] = np.empty(0)
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """What a report must show of its test: device, MTU, GIDs, and the slower wire."""
-
-    rdma: str
-    mtu: int
-    gid_index: int
-    local: str
-    remote: str
-    speed_bps: int
-    elapsed_s: float
-
-
-@dataclass(frozen=True)
-class Figures:
-    """What one pair achieved: whole messages, goodput, half round trips."""
-
-    completed: int
-    goodput_bps: float
-    latency_us: NDArray[np.float64]
 
 
 def figures(test: PairTest, report: Report, expected: Expected, json_text: str) -> Figures:

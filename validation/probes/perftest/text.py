@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from validation.probes.perftest.gids import plain_address
+from validation.probes.hosts.gids import plain_address
+from validation.probes.hosts.instrument import ReportError
 
 # Per unit of a bandwidth column: bits per second.
 UNITS_BPS = {"Gb/sec": 1e9, "MB/sec": 8 * 2**20, "MiB/sec": 8 * 2**20}
@@ -26,10 +27,6 @@ _SAMPLE = re.compile(r"\s*\d+, (\S+)\s*")
 _TITLE = re.compile(r"\s*(\S.*?) Test\s*")
 _END = re.compile(r" (local|remote) address: ")
 _SAMPLES_HEAD = re.compile(r"#, (\w+)")
-
-
-class ReportError(ValueError):
-    """A report that makes no sense or shows an impossible figure; the text says why."""
 
 
 @dataclass(frozen=True)

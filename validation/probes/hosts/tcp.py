@@ -10,7 +10,7 @@ import math
 from collections.abc import Set
 
 from fabric.site import Site
-from validation.probes.perftest.text import ReportError
+from validation.probes.hosts.instrument import ReportError
 from validation.traffic import Stream
 
 _IPERF3, _PYTHON = "iperf3", "python3"

@@ -1,4 +1,4 @@
-"""What perftest is asked to use: which verb, how queue pairs connect, for how long."""
+"""What is measured with: which probe and verb, how queue pairs connect, for how long."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from fabric.errors import InputError
 
 Kind = Literal["ping", "stream"]
 Verb = Literal["send", "write", "read"]
+ProbeName = Literal["perftest", "verbs"]
 
 MIN_SECONDS = 4
 MAX_SECONDS = 600
@@ -16,7 +17,7 @@ MAX_SECONDS = 600
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One program of perftest.
+    """One program of perftest, or one test of our own.
 
     ``title`` begins the name that its report carries. ``trips`` of one sample: a
     read is answered before it counts, so that its time is a whole round trip, where
@@ -38,12 +39,21 @@ BANDWIDTH: dict[Verb, Tool] = {
     "write": Tool("ib_write_bw", "stream", "RDMA_Write BW"),
     "send": Tool("ib_send_bw", "stream", "Send BW"),
 }
+# Our own program has one name a verb, too, so that results say what they are of.
+_OWN_LATENCY: dict[Verb, Tool] = {
+    verb: Tool(f"verbs_{verb}_lat", "ping", verb, trips=tool.trips)
+    for verb, tool in LATENCY.items()
+}
+_OWN_BANDWIDTH: dict[Verb, Tool] = {
+    verb: Tool(f"verbs_{verb}_bw", "stream", verb) for verb in BANDWIDTH
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to measure. Raises InputError where perftest has no such test.
+    """How to measure. Raises InputError where there is no such test.
 
+    ``probe`` is perftest, or our own program over pyverbs; empty: what hosts have.
     ``seconds`` is how long a stream runs that has no number of messages; half of
     it is measured, so that senders that begin a little apart still overlap.
     ``rdma_cm`` connects queue pairs through rdma_cm as some applications do.
@@ -53,9 +63,16 @@ class Options:
     bandwidth: Verb = "write"
     rdma_cm: bool = False
     seconds: int = 8
+    probe: ProbeName | Literal[""] = ""
     tools: tuple[Tool, ...] = field(init=False)
 
     def __post_init__(self) -> None:
+        if self.probe not in ("", "perftest", "verbs"):
+            raise InputError(
+                f"there is no probe {self.probe!r}",
+                key="--probe",
+                advice="There are: perftest, verbs.",
+            )
         for name, verb, table in (
             ("latency", self.latency, LATENCY),
             ("bandwidth", self.bandwidth, BANDWIDTH),
@@ -71,7 +88,17 @@ class Options:
                 f"{self.seconds} seconds: a stream takes {MIN_SECONDS} to {MAX_SECONDS}",
                 key="--seconds",
             )
-        tools = LATENCY[self.latency], BANDWIDTH[self.bandwidth]
+        if self.rdma_cm and self.probe == "verbs":
+            raise InputError(
+                "the verbs probe does not connect queue pairs by rdma_cm",
+                key="--rdma-cm",
+                advice="Use --probe perftest for that, or leave it out.",
+            )
+        own = self.probe == "verbs"
+        tools = (
+            (_OWN_LATENCY if own else LATENCY)[self.latency],
+            (_OWN_BANDWIDTH if own else BANDWIDTH)[self.bandwidth],
+        )
         object.__setattr__(self, "tools", tools)
 
     def tool(self, kind: Kind) -> Tool:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from fabric.devices.linux.dump import parse_dump
 from fabric.site import HostSpec
-from validation.probes.perftest.gids import Gid, choose, gid_command, gids_of
+from validation.probes.hosts.gids import Gid, choose, gid_command, gids_of
+from validation.probes.hosts.instrument import Instrument
+from validation.probes.hosts.options import Options
 
 _HELPERS = ("timeout", "setsid", "awk")
 _EXTRAS = ("stdbuf", "iperf3", "python3")
-_INSTALL = "install perftest there (Debian, Ubuntu, RHEL: the package is called so)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +49,11 @@ class HostFacts:
         return "stdbuf" in self.programs
 
 
-def commands(spec: HostSpec, programs: Iterable[str]) -> tuple[str, ...]:
+def commands(spec: HostSpec, instrument: Instrument, options: Options) -> tuple[str, ...]:
     """What :func:`read_facts` reads. No command fails for what a host lacks."""
-    first, *_ = programs
     return (
-        found_command(programs),
-        f"{first} --version 2>&1; true",
-        f"{first} --help 2>&1 | grep -oE -e '--[a-zA-Z_-]+' | sort -u",
+        found_command(instrument.programs(options)),
+        *instrument.questions(options),
         *(command for nic in spec.nics.values() for command in _nic_commands(nic.rdma)),
     )
 
@@ -74,20 +73,22 @@ def _nic_commands(rdma: str) -> tuple[str, str]:
     )
 
 
-def read_facts(spec: HostSpec, programs: Iterable[str], outputs: Mapping[str, str]) -> HostFacts:
+def read_facts(
+    spec: HostSpec, instrument: Instrument, options: Options, outputs: Mapping[str, str]
+) -> HostFacts:
     """A host's facts from what its commands printed."""
-    found, version, helped, *_ = commands(spec, programs)
-    here = frozenset(outputs.get(found, "").split())
-    absent = [name for name in (*programs, *_HELPERS) if name not in here]
-    release = outputs.get(version, "").strip().removeprefix("Version:").strip()
+    here = frozenset(outputs.get(found_command(instrument.programs(options)), "").split())
+    found = instrument.installed(options, here, outputs)
+    absent = [name for name in _HELPERS if name not in here]
+    missing = f"{', '.join(absent)} not found: install coreutils, util-linux and awk there"
     return HostFacts(
-        release=release.splitlines()[0] if release else "unknown",
+        release=found.release,
         programs=here,
-        options=frozenset(outputs.get(helped, "").split()),
+        options=found.options,
         ports={
             name: _port(name, nic.rdma, nic.address, outputs) for name, nic in spec.nics.items()
         },
-        problem=f"{', '.join(absent)} not found: {_INSTALL}" if absent else "",
+        problem=found.problem or (missing if absent else ""),
     )
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from fabric.devices.registry import expected_qos
 from fabric.intended import roce_tos
 from fabric.site import Site
 from fabric.topology import PortRef
-from validation.probes.perftest.commands import End, PairTest, arguments, iterations_of
-from validation.probes.perftest.options import Options
-from validation.probes.perftest.ports import Ports
-from validation.probes.perftest.tcp import client_words, default_tos, server_words
+from validation.probes.hosts.instruments import INSTRUMENTS
+from validation.probes.hosts.options import Options
+from validation.probes.hosts.pairtest import End, PairTest, iterations_of
+from validation.probes.hosts.ports import Ports
+from validation.probes.hosts.tcp import client_words, default_tos, server_words
 from validation.traffic import Step, TrafficPlan, application_tos
 
 TCP_EXAMPLE = "iperf3"
@@ -88,6 +90,13 @@ def _planned(site: Site, test: PairTest, port: int, options: Options) -> tuple[s
         End(site.host(p.device).nics[p.port].rdma, "GID_INDEX", own_tos(site, p, options))
         for p in (test.source, test.target)
     ]
-    client = arguments(test, ends[0], options, mtu=mtu, port=port, peer=address)
-    server = arguments(test, ends[1], options, mtu=mtu, port=port)
+    words = partial(
+        INSTRUMENTS[options.probe or "perftest"].words,
+        test,
+        options=options,
+        mtu=mtu,
+        port=port,
+        folder="FOLDER",
+    )
+    client, server = words(end=ends[0], peer=address), words(end=ends[1])
     return " ".join(server), " ".join(client)

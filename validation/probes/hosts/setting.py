@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from fabric.site import Site
 from fabric.topology import PortRef
-from validation.probes.perftest import tcp
-from validation.probes.perftest.commands import End, arguments
-from validation.probes.perftest.ends import own_tos
-from validation.probes.perftest.facts import HostFacts
-from validation.probes.perftest.gids import Gid
-from validation.probes.perftest.options import Options
-from validation.probes.perftest.pairs import RunningPair
+from validation.probes.hosts import tcp
+from validation.probes.hosts.ends import own_tos
+from validation.probes.hosts.facts import HostFacts
+from validation.probes.hosts.gids import Gid
+from validation.probes.hosts.instrument import Instrument
+from validation.probes.hosts.options import Options
+from validation.probes.hosts.pairs import RunningPair
+from validation.probes.hosts.pairtest import End
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Setting:
     site: Site
     facts: Mapping[str, HostFacts]
     options: Options
+    instrument: Instrument
 
     def problem(self, port: PortRef) -> str:
         """Why this port cannot take part in a test; empty where it can."""
@@ -46,12 +48,13 @@ class Setting:
         if pair.program:
             return self._tcp_words(pair, peer)
         with_json = not server and self.facts[here.device].json
-        return arguments(
+        return self.instrument.words(
             pair.test,
             End(self.rdma(here), str(self.gid(here).index), own_tos(self.site, here, self.options)),
             self.options,
             mtu=self.site.intent.mtu.roce,
             port=pair.port,
+            folder=folder,
             peer=peer,
             json_file=f"{folder}/{pair.client}.json" if with_json else "",
         )

@@ -1,17 +1,21 @@
-"""The probe of real hosts: perftest over SSH, between the NICs that the site names."""
+"""The probe of real hosts: real traffic over SSH, between the NICs that the site names."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
 
 from fabric.errors import DevicesError, PaisoarError, ToolError
-from fabric.site import EvidenceClass, Site
-from validation.probes.perftest.facts import HostFacts, commands, read_facts
-from validation.probes.perftest.options import Options
-from validation.probes.perftest.ports import Ports
-from validation.probes.perftest.remote import ask_all
-from validation.probes.perftest.setting import Setting
-from validation.probes.perftest.step import Pace, StepRun
+from fabric.site import EvidenceClass, HostSpec, Site
+from validation.probes.hosts.facts import HostFacts, commands, read_facts
+from validation.probes.hosts.instrument import Instrument
+from validation.probes.hosts.instruments import INSTRUMENTS, choose
+from validation.probes.hosts.options import Options, ProbeName
+from validation.probes.hosts.ports import Ports
+from validation.probes.hosts.remote import ask_all
+from validation.probes.hosts.setting import Setting
+from validation.probes.hosts.step import Pace, StepRun
 from validation.traffic import Step, StepMeasure
 
 _PACES = {"site": Pace(), "lab": Pace(setup_s=120.0, lead_s=5.0)}
@@ -21,19 +25,26 @@ _SETTLE_S = {"sonic": 11.0}
 _SETTLE_DEFAULT_S = 1.0
 
 
-class PerftestProbe:
-    """Carries steps by perftest, and plain TCP beside it by iperf3 or Python."""
-
-    name = "perftest"
+class HostsProbe:
+    """Carries steps by perftest or pyverbs, and plain TCP beside it by iperf3 or Python."""
 
     def __init__(
         self, site: Site, options: Options | None = None, pace: Pace | None = None
     ) -> None:
         self._site = site
         self._options = options or Options()
+        self._why = "asked for"
+        if self._options.rdma_cm and not self._options.probe:
+            self._options = replace(self._options, probe="perftest")
+            self._why = "the only one that connects by rdma_cm"
         self._pace = pace or _PACES[site.environment]
         self._ports = Ports()
         self._facts: dict[str, HostFacts] = {}
+
+    @property
+    def name(self) -> str:
+        """The instrument's; which one is known once prepared, where none was asked for."""
+        return self._options.probe or "perftest"
 
     @property
     def evidence_class(self) -> EvidenceClass:
@@ -54,8 +65,9 @@ class PerftestProbe:
             hosts[facts.release].append(host)
         each = [f"{release} on {', '.join(names)}" for release, names in hosts.items()]
         return {
-            "perftest": next(iter(hosts)) if len(hosts) == 1 else "; ".join(each),
-            "perftest options": self._options.text,
+            self.name: next(iter(hosts)) if len(hosts) == 1 else "; ".join(each),
+            f"{self.name} options": self._options.text,
+            "probe": f"{self.name}: {self._why}",
         }
 
     @property
@@ -66,24 +78,52 @@ class PerftestProbe:
 
     def prepare(self) -> None:
         """Look what every host has. DevicesError where none of them can measure."""
-        programs = [tool.program for tool in self._options.tools]
         specs = {name: self._site.host(name) for name in self._site.topology.hosts}
-        asked = ask_all(self._site, {name: commands(s, programs) for name, s in specs.items()})
-        for name, spec in specs.items():
-            failed = asked.failed.get(name)
-            self._facts[name] = (
-                read_facts(spec, programs, asked.outputs(name))
-                if failed is None
-                else HostFacts(release="unknown", problem=str(failed))
-            )
+        known = self._look(specs)
+        if not self._options.probe:
+            answering = {
+                name: {host: facts for host, facts in theirs.items() if facts.ports}
+                for name, theirs in known.items()
+            }
+            name, self._why = choose(answering)
+            self._options = replace(self._options, probe=name)
+        self._facts = known[self._options.probe or "perftest"]
         problems = {name: _problem(name, facts) for name, facts in self._facts.items()}
         if all(problems.values()):
             errors = {name: error for name, error in problems.items() if error is not None}
             raise DevicesError("prepare the hosts for real traffic", errors)
 
+    def _look(self, specs: Mapping[str, HostSpec]) -> dict[ProbeName, dict[str, HostFacts]]:
+        """Every host's facts for each instrument that may be used."""
+        asked_for = self._options.probe
+        names: tuple[ProbeName, ...] = (asked_for,) if asked_for else tuple(INSTRUMENTS)
+        choices = {name: (INSTRUMENTS[name], replace(self._options, probe=name)) for name in names}
+        asked = ask_all(
+            self._site,
+            {
+                host: tuple(
+                    dict.fromkeys(c for pair in choices.values() for c in commands(spec, *pair))
+                )
+                for host, spec in specs.items()
+            },
+        )
+        return {
+            name: {
+                host: HostFacts(release="unknown", problem=str(asked.failed[host]))
+                if host in asked.failed
+                else read_facts(spec, *pair, asked.outputs(host))
+                for host, spec in specs.items()
+            }
+            for name, pair in choices.items()
+        }
+
+    @property
+    def _instrument(self) -> Instrument:
+        return INSTRUMENTS[self._options.probe or "perftest"]
+
     def run(self, step: Step) -> StepMeasure:
         """One step; a pair that brings no result is in ``lost`` with its reason."""
-        setting = Setting(self._site, self._facts, self._options)
+        setting = Setting(self._site, self._facts, self._options, self._instrument)
         return StepRun(setting, self._ports, self._pace).carry(step)
 
 

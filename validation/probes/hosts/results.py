@@ -9,12 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from validation.probes.perftest import tcp
-from validation.probes.perftest.complaints import Complaint, complaints, noise, worst
-from validation.probes.perftest.figures import Expected, figures
-from validation.probes.perftest.pairs import RunningPair, alive, hosts_of
-from validation.probes.perftest.setting import Setting
-from validation.probes.perftest.text import ReportError, parse_report, without_samples
+from validation.probes.hosts import tcp
+from validation.probes.hosts.instrument import Complaint, Expected, ReportError
+from validation.probes.hosts.pairs import RunningPair, alive, hosts_of
+from validation.probes.hosts.setting import Setting
 from validation.traffic import FlowMeasure, Step, StepMeasure, Transcript
 
 _NOTHING: NDArray[np.float64] = np.empty(0)
@@ -40,6 +38,7 @@ class Results:
                 pair.lose(f"{pair.tool}: {error}")
         self._lose_strays([pair for pair in alive(pairs) if pair.test.seconds is not None])
         left = alive(pairs)
+        noise = self.setting.instrument.noise
         said = [line for pair in pairs for line in noise(pair.files.get(f"{pair.client}.err", ""))]
         return StepMeasure(
             step=step.id,
@@ -63,7 +62,7 @@ class Results:
             rate = tcp.goodput_bps(pair.program, out, server_out)
             return _flow_of(pair, pair.test.stream.messages or 1, rate, _NOTHING)
         json_text = pair.files.get(f"{pair.client}.json", "")
-        found = figures(pair.test, parse_report(out), self._expected(pair), json_text)
+        found = self.setting.instrument.figures(pair.test, out, self._expected(pair), json_text)
         return _flow_of(pair, found.completed, found.goodput_bps, found.latency_us)
 
     def _expected(self, pair: RunningPair) -> Expected:
@@ -84,13 +83,16 @@ class Results:
         said: list[tuple[str, Complaint]] = []
         for end, job in zip(pair.ends, (pair.client, pair.server), strict=True):
             text = "\n".join(pair.files.get(f"{job}.{kind}", "") for kind in ("err", "out"))
-            said += [(f"{end.device} {self.setting.rdma(end)}", c) for c in complaints(text)]
-        cause = worst(said)
+            said += [(f"{end.device} {self.setting.rdma(end)}", c) for c in self._complaints(text)]
+        cause = min(said, key=lambda item: item[1].rank, default=None)
         ended = f"exit status {code}" if code else "no result in time: it hangs, and was ended"
         if cause is None:
             return ended
         where, complaint = cause
         return f"{ended}; {where} says {complaint.line!r}: {complaint.advice}"
+
+    def _complaints(self, text: str) -> Iterator[Complaint]:
+        return self.setting.instrument.complaints(text)
 
     def _lose_strays(self, pairs: Sequence[RunningPair]) -> None:
         """Lose pairs whose measured time did not lie within the traffic of all others.
@@ -119,7 +121,7 @@ class Results:
         if len(set(found.values())) < 2:
             return ()
         each = ", ".join(f"{release} on {host}" for host, release in sorted(found.items()))
-        return (f"releases of perftest differ: {each}",)
+        return (f"releases of {self.setting.instrument.name} differ: {each}",)
 
     def _transcripts(self, pair: RunningPair) -> Iterator[Transcript]:
         source, target = pair.hosts
@@ -130,7 +132,9 @@ class Results:
                     host=host,
                     command=self.setting.words(pair, self.folder, server=server),
                     exit_status=pair.files.get(f"{job}.rc", ""),
-                    stdout=without_samples(pair.files.get(f"{job}.out", "")),
+                    stdout=self.setting.instrument.without_samples(
+                        pair.files.get(f"{job}.out", "")
+                    ),
                     stderr=pair.files.get(f"{job}.err", ""),
                 )
 

@@ -32,8 +32,11 @@ CONSTANTS = {
     "IBV_QPS_ERR": 6,
     "IBV_ACCESS_LOCAL_WRITE": 1,
     "IBV_ACCESS_REMOTE_WRITE": 2,
+    "IBV_ACCESS_REMOTE_READ": 4,
     "IBV_WR_RDMA_WRITE": 0,
     "IBV_WR_RDMA_WRITE_WITH_IMM": 1,
+    "IBV_WR_SEND": 2,
+    "IBV_WR_RDMA_READ": 4,
     "IBV_SEND_SIGNALED": 2,
     "IBV_SEND_INLINE": 8,
     "IBV_WC_SUCCESS": 0,
@@ -42,7 +45,10 @@ CONSTANTS = {
     "IBV_WC_REM_ACCESS_ERR": 10,
     "IBV_WC_RETRY_EXC_ERR": 12,
     "IBV_WC_RNR_RETRY_EXC_ERR": 13,
+    "IBV_WC_SEND": 0,
     "IBV_WC_RDMA_WRITE": 1,
+    "IBV_WC_RDMA_READ": 2,
+    "IBV_WC_RECV": 128,
     "IBV_WC_RECV_RDMA_WITH_IMM": 129,
     "IBV_MTU_256": 1,
     "IBV_MTU_4096": 5,
@@ -81,8 +87,16 @@ class FakeFabric:
     """The devices and the network between them. ``slow`` adds random delays to transfers."""
 
     def __init__(
-        self, *, slow: bool = False, memlock_bytes: int | None = None, active_mtu: int = 5
+        self,
+        *,
+        slow: bool = False,
+        memlock_bytes: int | None = None,
+        active_mtu: int = 5,
+        reuse: bool = False,
     ):
+        # Real verbs copy a request when it is posted; the trainer promises more.
+        self.reuse = reuse
+        self.max_inline = 1 << 10
         self.queue_pairs: dict[int, QP] = {}
         self.problems: list[BaseException] = []
         self.receiver_not_ready = 0
@@ -254,6 +268,9 @@ class CQ(_Closes):
             entry = self._entries.get()
             entry.retire()
             entries.append(entry.wc)
+        if not entries:
+            # Whoever asks again and again lets the devices' threads go on.
+            time.sleep(0)
         return len(entries), entries
 
 
@@ -351,6 +368,23 @@ class SendWR:
         self.remote = (rkey, addr)
 
 
+_COMPLETES = {
+    C.IBV_WR_SEND: C.IBV_WC_SEND,
+    C.IBV_WR_RDMA_WRITE: C.IBV_WC_RDMA_WRITE,
+    C.IBV_WR_RDMA_WRITE_WITH_IMM: C.IBV_WC_RDMA_WRITE,
+    C.IBV_WR_RDMA_READ: C.IBV_WC_RDMA_READ,
+}
+
+
+def _local_access(opcode: int) -> int:
+    return C.IBV_ACCESS_LOCAL_WRITE if opcode == C.IBV_WR_RDMA_READ else 0
+
+
+def _remote_access(opcode: int) -> int:
+    read = opcode == C.IBV_WR_RDMA_READ
+    return C.IBV_ACCESS_REMOTE_READ if read else C.IBV_ACCESS_REMOTE_WRITE
+
+
 class _Entry:
     def __init__(self, wc: Any, retire: Any = lambda: None):
         self.wc, self.retire = wc, retire
@@ -359,6 +393,8 @@ class _Entry:
 class QP(_Closes):
     def __init__(self, creator: PD, init_attr: QPInitAttr):
         require(init_attr.qp_type == C.IBV_QPT_RC, "only RC queue pairs write")
+        if init_attr.cap.max_inline_data > creator.fabric.max_inline:
+            raise PyverbsRDMAError("Failed to create QP", errno.EINVAL)
         super().__init__(creator.fabric, creator)
         for parent in {init_attr.scq, init_attr.rcq}:
             parent.children += 1
@@ -443,22 +479,25 @@ class QP(_Closes):
 
     def _post(self, wr: SendWR) -> None:
         fabric = self.fabric
-        require(wr.opcode in (C.IBV_WR_RDMA_WRITE, C.IBV_WR_RDMA_WRITE_WITH_IMM), "opcode")
-        require(wr.remote is not None, "an RDMA write without set_wr_rdma")
+        require(wr.opcode in _COMPLETES, "opcode")
+        if wr.opcode != C.IBV_WR_SEND:
+            require(wr.remote is not None, "an RDMA request without set_wr_rdma")
         require(len(wr.sg) <= self.init.cap.max_send_sge, "too many SGEs in a send request")
         with fabric.lock:
             require(self.send_slots < self.init.cap.max_send_wr, "the send queue overflows")
             self.send_slots += 1
             fabric.posted += 1
-        require(wr.in_flight == 0 or wr.send_flags & C.IBV_SEND_INLINE, "request in flight reused")
+        free = fabric.reuse or wr.in_flight == 0 or wr.send_flags & C.IBV_SEND_INLINE
+        require(free, "request in flight reused")
         inline = None
         if wr.send_flags & C.IBV_SEND_INLINE:
+            require(wr.opcode != C.IBV_WR_RDMA_READ, "a read has nothing to send inline")
             total = sum(piece.length for piece in wr.sg)
             require(total <= self.init.cap.max_inline_data, "inline data above max_inline_data")
             inline = b"".join(ctypes.string_at(piece.addr, piece.length) for piece in wr.sg)
         else:
             for piece in wr.sg:
-                self._local(piece, 0)
+                self._local(piece, _local_access(wr.opcode))
         signalled = bool(wr.send_flags & C.IBV_SEND_SIGNALED) or bool(self.init.sq_sig_all)
         with fabric.lock:
             wr.in_flight += 1
@@ -502,7 +541,7 @@ class QP(_Closes):
         if job.signalled or status != C.IBV_WC_SUCCESS:
             freed, self._unsignalled = self._unsignalled, 0
             wc = SimpleNamespace(
-                wr_id=job.wr_id, status=status, opcode=C.IBV_WC_RDMA_WRITE, qp_num=self.qp_num,
+                wr_id=job.wr_id, status=status, opcode=_COMPLETES[job.opcode], qp_num=self.qp_num,
                 imm_data=0, byte_len=0,
             )  # fmt: skip
             self.init.scq.push(_Entry(wc, lambda: self._free_slots(freed)))
@@ -521,23 +560,27 @@ class QP(_Closes):
             for piece in job.sg:
                 self._local(piece, 0)
             data = b"".join(ctypes.string_at(piece.addr, piece.length) for piece in job.sg)
+        if job.opcode == C.IBV_WR_SEND:
+            return self._send(data, receiver)
         rkey, address = job.remote
+        access = _remote_access(job.opcode)
         region = receiver.pd.regions.get(rkey)
         if (
             region is None
             or rkey != region.rkey
             or not region.holds(address, len(data))
-            or not region.access & C.IBV_ACCESS_REMOTE_WRITE
-            or not receiver.access & C.IBV_ACCESS_REMOTE_WRITE
+            or not region.access & access
+            or not receiver.access & access
         ):
             return int(C.IBV_WC_REM_ACCESS_ERR)
-        if job.opcode == C.IBV_WR_RDMA_WRITE_WITH_IMM and receiver.received.empty():
-            fabric.receiver_not_ready += 1
-            deadline = time.monotonic() + 1.0
-            while receiver.received.empty():
-                if time.monotonic() > deadline:
-                    return int(C.IBV_WC_RNR_RETRY_EXC_ERR)
-                time.sleep(1e-4)
+        if job.opcode == C.IBV_WR_RDMA_READ:
+            at = address
+            for piece in job.sg:
+                ctypes.memmove(piece.addr, at, piece.length)
+                at += piece.length
+            return int(C.IBV_WC_SUCCESS)
+        if job.opcode == C.IBV_WR_RDMA_WRITE_WITH_IMM and not self._awaited(receiver):
+            return int(C.IBV_WC_RNR_RETRY_EXC_ERR)
         half = len(data) // 2
         ctypes.memmove(address, data[:half], half)
         fabric.delay()
@@ -550,4 +593,34 @@ class QP(_Closes):
                 qp_num=receiver.qp_num, imm_data=job.imm, byte_len=len(data),
             )  # fmt: skip
             receiver.init.rcq.push(_Entry(wc))
+        return int(C.IBV_WC_SUCCESS)
+
+    def _awaited(self, receiver: QP) -> bool:
+        """Whether the receiver has a receive request, or posts one soon."""
+        if not receiver.received.empty():
+            return True
+        self.fabric.receiver_not_ready += 1
+        deadline = time.monotonic() + 1.0
+        while receiver.received.empty():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(1e-4)
+        return True
+
+    def _send(self, data: bytes, receiver: QP) -> int:
+        if not self._awaited(receiver):
+            return int(C.IBV_WC_RNR_RETRY_EXC_ERR)
+        request = receiver.received.get()
+        room = sum(piece.length for piece in request.sg)
+        require(room >= len(data), "a message longer than its receive request")
+        at = 0
+        for piece in request.sg:
+            part = data[at : at + piece.length]
+            ctypes.memmove(piece.addr, part, len(part))
+            at += len(part)
+        wc = SimpleNamespace(
+            wr_id=request.wr_id, status=C.IBV_WC_SUCCESS, opcode=C.IBV_WC_RECV,
+            qp_num=receiver.qp_num, imm_data=0, byte_len=len(data),
+        )  # fmt: skip
+        receiver.init.rcq.push(_Entry(wc))
         return int(C.IBV_WC_SUCCESS)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fabric.errors import PaisoarError
-from validation.probes.perftest.commands import PairTest
+from validation.probes.hosts.pairtest import PairTest
 from validation.traffic import Pair
 
 

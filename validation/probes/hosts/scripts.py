@@ -48,14 +48,15 @@ def read_view(text: str) -> tuple[int, frozenset[int]]:
     return int(clock), frozenset(int(port, 16) for port in ports)
 
 
-def launch(folder: str, jobs: Sequence[Job]) -> str:
-    """Start these programs and return at once. Safe to be sent twice."""
+def launch(folder: str, jobs: Sequence[Job], files: Mapping[str, str] | None = None) -> str:
+    """Put the files there, start these programs, return at once. Safe to be sent twice."""
     lines = [
         "umask 077",
         # The terminal that sudo makes goes away before the programs do.
         "trap '' HUP",
         f"mkdir -p {folder} || exit 1",
         f"cd {folder} || exit 1",
+        *(_put(name, text) for name, text in (files or {}).items()),
         "go() {",
         '    [ -e "$1.pid" ] && return',
         f'    setsid timeout -k {_KILL_AFTER_S} "$2" sh -c "$3" '
@@ -65,6 +66,11 @@ def launch(folder: str, jobs: Sequence[Job]) -> str:
     ]
     lines += [f"go {job.name} {job.limit_s} {shlex.quote(_body(folder, job))}" for job in jobs]
     return "\n".join(lines)
+
+
+def _put(name: str, text: str) -> str:
+    """Write a file that is not there yet; whoever starts it finds all of it or none."""
+    return f"[ -e {name} ] || {{ printf %s {shlex.quote(text)} > new.$$ && mv new.$$ {name}; }}"
 
 
 def _body(folder: str, job: Job) -> str:
@@ -128,7 +134,8 @@ def collect(folder: str) -> str:
     """Print every file of the folder, each after a line with its name."""
     return (
         f"cd {folder} || exit 1\n"
-        f'for file in *; do printf "\\n{_MARK}%s\\n" "$file"; cat "$file"; done'
+        "for file in *; do case $file in *.py) continue ;; esac; "
+        f'printf "\\n{_MARK}%s\\n" "$file"; cat "$file"; done'
     )
 
 

@@ -12,19 +12,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from validation.probes.perftest import scripts, tcp
-from validation.probes.perftest.ends import pair_tests
-from validation.probes.perftest.pairs import (
+from validation.probes.hosts import scripts, tcp
+from validation.probes.hosts.ends import pair_tests
+from validation.probes.hosts.pairs import (
     RunningPair,
     alive,
     hosts_of,
     lose_host,
     lose_hosts,
 )
-from validation.probes.perftest.ports import FIRST_PORT, LAST_PORT, Ports
-from validation.probes.perftest.remote import ask
-from validation.probes.perftest.results import Results
-from validation.probes.perftest.setting import Setting
+from validation.probes.hosts.ports import FIRST_PORT, LAST_PORT, Ports
+from validation.probes.hosts.remote import ask
+from validation.probes.hosts.results import Results
+from validation.probes.hosts.setting import Setting
 from validation.traffic import Step, StepMeasure
 
 # Programs in one command: a shell's word is at most 128 KiB.
@@ -176,7 +176,7 @@ class StepRun:
         most = max(map(len, jobs.values()), default=0)
         for first in range(0, most, _JOBS_AT_ONCE):
             batch = {
-                host: scripts.launch(self._folder, some)
+                host: scripts.launch(self._folder, some, self._setting.instrument.files)
                 for host, theirs in jobs.items()
                 if (some := theirs[first : first + _JOBS_AT_ONCE])
             }

@@ -1,0 +1,43 @@
+"""One pair's test, whatever measures it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fabric.topology import PortRef
+from validation.probes.hosts.options import Tool
+from validation.traffic import Stream
+
+# perftest refuses fewer (MIN_ITER).
+MIN_ITERATIONS = 5
+# The 99th percentile then rests on fifty samples.
+PINGS = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class PairTest:
+    """One pair of one stream: what runs between a client (its source) and a server."""
+
+    name: str
+    source: PortRef
+    target: PortRef
+    stream: Stream
+    tool: Tool
+    iterations: int | None
+    seconds: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One end of a pair: its verbs device, GID index and the TOS that it sets itself."""
+
+    rdma: str
+    gid_index: str
+    tos: int | None
+
+
+def iterations_of(stream: Stream) -> int | None:
+    """How many messages are sent: as many as are planned, or more."""
+    if stream.kind == "ping":
+        return max(PINGS, stream.messages or 0)
+    return None if stream.messages is None else max(MIN_ITERATIONS, stream.messages)

@@ -1,0 +1,1 @@
+"""Our own instrument where perftest is not installed: a program over pyverbs."""
