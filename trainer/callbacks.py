@@ -45,12 +45,8 @@ class SmoothExponentialDecayCallback(keras.callbacks.Callback):  # type: ignore[
             logs["learning_rate"] = float(self.model.optimizer.learning_rate)
 
 
-class AverageMetrics(keras.callbacks.Callback):  # type: ignore[misc]
-    """Averages the figures of each epoch over all ranks, before other callbacks see them.
-
-    Pass it first. Figures are weighted by the batches that a rank has seen;
-    all ranks then stop early, reduce rates and save for the same reasons.
-    """
+class _AtEpochsEnd(keras.callbacks.Callback):  # type: ignore[misc]
+    """Counts the steps of an epoch; all ranks must have had as many when it ends."""
 
     def __init__(self, courier: Courier | None = None) -> None:
         super().__init__()
@@ -65,33 +61,43 @@ class AverageMetrics(keras.callbacks.Callback):  # type: ignore[misc]
         """Count this rank's batches; ``batch`` is the last one of what ran at once."""
         self._batches = batch + 1
 
+    def _meet(self) -> None:
+        steps = self._batches
+        self._courier.call(lambda c: c.end_epoch(steps))
+
+
+class AverageMetrics(_AtEpochsEnd):
+    """Averages the figures of each epoch over all ranks, before other callbacks see them.
+
+    Pass it first. Figures are weighted by the batches that a rank has seen;
+    all ranks then stop early, reduce rates and save for the same reasons.
+    """
+
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Replace the figures by their averages."""
+        """Replace the figures by their averages; MismatchError where a rank has more steps."""
+        self._meet()
         if logs:
             doing = f"metrics of epoch {epoch + 1}"
             logs.update(average_figures(logs, self._batches, self._courier, doing=doing))
 
 
-class AverageBatchStatistics(keras.callbacks.Callback):  # type: ignore[misc]
+class AverageBatchStatistics(_AtEpochsEnd):
     """Averages the moving statistics of batch normalisation before tests and at each epoch's end.
 
     See :mod:`trainer.statistics`. Pass it before callbacks that save the model.
     """
-
-    def __init__(self, courier: Courier | None = None) -> None:
-        super().__init__()
-        self._courier = courier or current()
 
     def on_test_begin(self, logs: Any = None) -> None:  # noqa: ANN401, ARG002
         """Test with the averages."""
         average_statistics(self.model, self._courier)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ANN401, ARG002
-        """Go on, and save, with the averages."""
+        """Go on, and save, with the averages; MismatchError where a rank has more steps."""
+        self._meet()
         average_statistics(self.model, self._courier)
 
 
-class Checkpoints(keras.callbacks.Callback):  # type: ignore[misc]
+class Checkpoints(_AtEpochsEnd):
     """Checkpoints of a script of your own, written by rank 0, taken over by all.
 
     ::
@@ -105,9 +111,8 @@ class Checkpoints(keras.callbacks.Callback):  # type: ignore[misc]
     """
 
     def __init__(self, folder: Path | str, courier: Courier | None = None) -> None:
-        super().__init__()
+        super().__init__(courier)
         self.folder = Path(folder)
-        self._courier = courier or current()
 
     def restore(self, model: Any, optimizer: Any = None) -> int:  # noqa: ANN401
         """Take over the newest checkpoint on every rank; the number of epochs before it, or 0.
@@ -147,7 +152,8 @@ class Checkpoints(keras.callbacks.Callback):  # type: ignore[misc]
             save_checkpoint(self.folder, model, optimizer, position, plan={}, gate_pass=None)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ANN401, ARG002
-        """Save."""
+        """Save; MismatchError where a rank has more steps."""
+        self._meet()
         self.save(self.model, self.model.optimizer, epoch + 1)
 
     @property

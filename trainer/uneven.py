@@ -14,7 +14,12 @@ T = TypeVar("T")
 
 
 def common_steps(mine: int, courier: Courier | None = None) -> int:
-    """The least of all ranks' numbers of steps, for ``steps_per_epoch``; all ranks must call it."""
+    """The least of all ranks' numbers of steps, of which ``mine`` is ours; all must call it.
+
+    ``model.fit`` then gets so many batches on every rank, such as
+    ``dataset.take(common_steps(n))``. ``steps_per_epoch`` alone does not do:
+    Keras goes on in the same data in the next epoch, and ends that one early.
+    """
     steps = np.array([mine], np.int64)
     (courier or current()).call(lambda c: c.allreduce(steps, ReduceOp.MIN, doing="steps"))
     return int(steps[0])
@@ -25,7 +30,7 @@ def in_step(batches: Iterable[T], courier: Courier | None = None) -> Iterator[T]
 
     The question whether all have another batch travels while the step before
     is computed. Not for ``model.fit``, which fetches ahead in another thread:
-    there pass ``steps_per_epoch=common_steps(...)``.
+    see :func:`common_steps`.
     """
     chosen = courier or current()
     iterator = iter(batches)

@@ -264,6 +264,10 @@ class Communicator:
         """A barrier after so many steps; MismatchError, with the number, where a rank has more."""
         self._end(Kind.END_OF_TRAINING, steps, f"end of training after step {steps}")
 
+    def end_epoch(self, steps: int) -> None:
+        """The same at the end of an epoch of so many steps."""
+        self._end(Kind.END_OF_EPOCH, steps, f"end of epoch after its step {steps}")
+
     def end_program(self) -> None:
         """The last barrier of a rank; MismatchError where another goes on."""
         self._end(Kind.END_OF_PROGRAM, 0, "end of the job")

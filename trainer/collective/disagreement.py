@@ -6,9 +6,9 @@ from trainer.collective.errors import MismatchError
 from trainer.collective.stamp import ENDS, Kind, Stamp
 
 _EVEN_OUT = (
-    "Give every rank as many steps: model.fit(..., steps_per_epoch=common_steps(n)), where n is "
-    "how many this rank has, or `for batch in in_step(batches)` in a loop of your own; both are "
-    "in trainer.uneven."
+    "Give every rank as many steps: common_steps(n) of trainer.uneven is the least of all ranks', "
+    "where n is this rank's own number. Pass model.fit as many batches, such as "
+    "dataset.take(common_steps(n)); in a loop of your own write `for batch in in_step(batches)`."
 )
 
 
@@ -24,13 +24,15 @@ def disagreement(mine: int, stamp: Stamp, other: int, theirs: Stamp) -> Mismatch
 
 
 def _uneven(ended: int, end: Stamp, going: int) -> MismatchError:
-    if end.kind is Kind.END_OF_TRAINING:
+    if end.kind is Kind.END_OF_PROGRAM:
         return MismatchError(
-            f"the ranks have different numbers of steps: rank {ended} has {end.count}, "
-            f"rank {going} has more and is in step {end.count + 1}.",
-            advice=_EVEN_OUT,
+            f"rank {ended} has come to the end of its program, "
+            f"rank {going} goes on and waits for it.",
+            advice=f"If it is their data that end at different times: {_EVEN_OUT}",
         )
+    epoch = " in an epoch" if end.kind is Kind.END_OF_EPOCH else ""
     return MismatchError(
-        f"rank {ended} has come to the end of its program, rank {going} goes on and waits for it.",
-        advice=f"If it is their data that end at different times: {_EVEN_OUT}",
+        f"the ranks have different numbers of steps{epoch}: rank {ended} has {end.count}, "
+        f"rank {going} has more and is in step {end.count + 1}.",
+        advice=_EVEN_OUT,
     )

@@ -23,9 +23,10 @@ class Kind(IntEnum):
     REDUCE = 5
     END_OF_TRAINING = 6
     END_OF_PROGRAM = 7
+    END_OF_EPOCH = 8
 
 
-ENDS = (Kind.END_OF_TRAINING, Kind.END_OF_PROGRAM)
+ENDS = (Kind.END_OF_TRAINING, Kind.END_OF_PROGRAM, Kind.END_OF_EPOCH)
 
 
 class Stamp(NamedTuple):

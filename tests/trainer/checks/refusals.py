@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,11 @@ from tests.trainer.checks.helpers import (
 )
 from tests.trainer.checks.resuming import orders
 from trainer import job
+from trainer.callbacks import AverageBatchStatistics, AverageMetrics, Checkpoints
 from trainer.collective.errors import MismatchError, WeightsDifferError
 from trainer.optimizer import ReplicatedVarsOptimizer
 from trainer.rank import RankContext
+from trainer.uneven import common_steps
 
 
 def check_xla_is_refused_with_a_clear_message(context: RankContext) -> None:
@@ -106,12 +109,26 @@ def check_different_optimizers_are_refused_with_both_sides_shown(context: RankCo
 def check_fit_with_data_of_different_lengths_says_how_many_steps_there_are(
     context: RankContext,
 ) -> None:
-    model = small_model(seed=0)
-    optimizer = ReplicatedVarsOptimizer(keras.optimizers.SGD(0.1))
-    model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    def compiled() -> Any:
+        model = small_model(seed=0)
+        optimizer = ReplicatedVarsOptimizer(keras.optimizers.SGD(0.1))
+        model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        return model
+
+    model = compiled()
     x, y = examples(32 + 16 * context.membership.rank, 1)
     with pytest.raises(Exception, match="rank 0 has 4, rank 1 has more and is in step 5"):
         model.fit(x, y, batch_size=8, verbose=0)
-    assert isinstance(optimizer.failure, MismatchError)
-    assert "steps_per_epoch=common_steps" in optimizer.failure.advice
+    failure = model.optimizer.failure
+    assert isinstance(failure, MismatchError)
+    assert "take(common_steps(n))" in failure.advice
     context.communicator.failure = None  # both have left the same collective
+    for callback in (AverageMetrics(), AverageBatchStatistics(), Checkpoints(tempfile.mkdtemp())):
+        with pytest.raises(Exception, match="in an epoch: rank 0 has 4, rank 1 has more"):
+            compiled().fit(x, y, batch_size=8, verbose=0, callbacks=[callback])
+        context.communicator.failure = None
+    data = tf.data.Dataset.from_tensor_slices((x, y)).batch(8)
+    data = data.take(common_steps(len(data)))
+    model = compiled()
+    model.fit(data, epochs=3, verbose=0, callbacks=[AverageMetrics()])
+    assert same_everywhere(context, model.get_weights())
