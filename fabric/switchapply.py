@@ -17,7 +17,13 @@ from fabric.errors import DeviceError, RejectedError, UnreachableError
 from fabric.outcome import NOTHING_SENT, Outcome
 from fabric.plan import DevicePlan, mismatches, order_taken_back, remains_of
 from fabric.qos import DeviceQos, canonical_sha256
-from fabric.switchssh import EXEC_TIMEOUT_S, RefusedLineError, SwitchSession, switch_session
+from fabric.switchssh import (
+    EXEC_TIMEOUT_S,
+    NotEnteredError,
+    RefusedLineError,
+    SwitchSession,
+    switch_session,
+)
 from fabric.unsaved import others_unsaved, told_unsaved, unsaved_lines
 
 # A switch whose session broke may be back soon: its own roll-back is worth a wait.
@@ -117,10 +123,15 @@ def apply_to_switch(
                 return Outcome("would-change")
             switch.execute(session, switch.net.prepare)
             end = _attempt(switch, session)
+            if isinstance(end, NotEnteredError):
+                switch.execute_if_taken(session, switch.net.release)
     except UnreachableError as error:
         return Outcome("failed", f"{NOTHING_SENT}: {error.message}", unreachable=True)
     except DeviceError as error:
         return Outcome("failed", f"{NOTHING_SENT}: {error.message}")
+    if isinstance(end, NotEnteredError):
+        others = "somebody else may be configuring it; once they have committed or discarded, again"
+        return Outcome("failed", f"{NOTHING_SENT}: {end.message}; {others}")
     return _undo(switch, end) if isinstance(end, DeviceError) else Outcome("done", end)
 
 

@@ -151,8 +151,9 @@ class SwitchSession:
 
         Leaves configuration mode also then. RefusedLineError names the line,
         quotes the answer and counts the lines taken before it. Without
-        ``insist``, refused lines are passed over. RejectedError where the switch
-        refuses to enter configuration mode or to apply what was entered.
+        ``insist``, refused lines are passed over. NotEnteredError where the switch
+        refuses to enter configuration mode, RejectedError where it refuses to apply
+        what was entered.
         """
         self._enter(edit, is_error)
         refused: RejectedError | None = None
@@ -179,7 +180,7 @@ class SwitchSession:
             return
         answer = self.show(edit.enter)
         if is_error(answer):
-            raise RejectedError(self.device, edit.enter, answer.strip())
+            raise NotEnteredError(self.device, edit.enter, answer.strip())
 
     def _leave(self) -> None:
         with self._answering("leave configuration mode", LINE_TIMEOUT_S):
@@ -244,7 +245,7 @@ class BracketSession(SwitchSession):
         command = edit.enter or "system-view"
         answer = self.show(command)
         if is_error(answer):
-            raise RejectedError(self.device, command, answer.strip())
+            raise NotEnteredError(self.device, command, answer.strip())
 
     def _leave(self) -> None:
         self.show("return", timeout_s=EXEC_TIMEOUT_S)
@@ -282,6 +283,10 @@ class _LiveChannel(SSHChannel):  # type: ignore[misc] # netmiko has no types
             super().write_channel(out_data)
         except OSError as error:
             raise EOFError(_CLOSED) from error
+
+
+class NotEnteredError(RejectedError):
+    """The switch did not go into configuration mode: no line was sent."""
 
 
 class RefusedLineError(RejectedError):

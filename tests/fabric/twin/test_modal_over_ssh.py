@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from fabric.access import access_to
+from fabric.devices.registry import module_of
 from fabric.plan import mismatches
-from fabric.switchssh import close_switches
+from fabric.switchssh import close_switches, switch_session
 from fabric.twin.cli.modal import Answer, ModalCli
 from fabric.twin.eos import EmulatedSwitch as EosSwitch
 from fabric.twin.junos import EmulatedSwitch as JunosSwitch
@@ -106,3 +108,17 @@ def test_a_session_that_breaks_after_the_commit_is_put_back(net, monkeypatch):
     assert (outcome.state, outcome.unreachable) == ("rolled-back", True)
     assert running(net) == before
     assert net.read().states["leaf1"].saved
+
+
+def test_uncommitted_changes_of_others_are_said_and_nothing_is_sent(tmp_path, monkeypatch):
+    with shell_site(tmp_path, monkeypatch, "junos", JunosSwitch) as net:
+        order, before = net.order(), running(net)
+        module, access = module_of(net.site, "leaf1"), access_to(net.site, "leaf1")
+        with switch_session("leaf1", access, module.netmiko_type, fresh=True) as other:
+            other.show("configure")
+            other.show("set interfaces et-0/0/30 disable")
+            outcome = net.apply(order)
+        assert outcome.state == "failed"
+        assert outcome.detail.startswith("nothing was sent: leaf1: configure exclusive: error")
+        assert "somebody else may be configuring it" in outcome.detail
+        assert running(net) == before
