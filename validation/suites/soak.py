@@ -87,6 +87,12 @@ def _stability(judging: Judge, found: dict[str, BusBandwidth]) -> Iterator[Check
             yield judging.not_run(check, "fabric", why)
         return
     spread = spread_of(values)
+    if not spread.mean:
+        slow = next(iter(found.values())).slowest[0]
+        reason = f"{slow} sent nothing in any of {len(values)} cycles"
+        for check in ("cov", "ratio", "drift"):
+            yield judging.failed(check, "fabric", reason, slow)
+        return
     worst = min(found, key=lambda name: found[name].fraction)
     slow, towards = found[worst].slowest
     sure = sureness_of([value / spread.mean for value in values], criteria.min_soak_ratio)
@@ -143,7 +149,11 @@ def _hosts(observation: Observation) -> Iterator[Check]:
         if len(values) < FEW:
             continue
         spread = spread_of(values)
-        ratio = spread.least / spread.median if spread.median else 0.0
+        if not spread.median:
+            reason = f"{port} sent nothing in most of {spread.count} cycles"
+            yield judging.failed("host", port, reason, port)
+            continue
+        ratio = spread.least / spread.median
         sure = sureness_of([value / spread.median for value in values], limit)
         yield judging.at_least(
             "host",
