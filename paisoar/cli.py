@@ -25,6 +25,7 @@ from paisoar.commands.plan import plan
 from paisoar.commands.predict import predict
 from paisoar.commands.provision import provision, rollback
 from paisoar.commands.report import report
+from paisoar.commands.runs import runs
 from paisoar.commands.sim import sim
 from paisoar.commands.train import train
 from paisoar.commands.tune import tune
@@ -60,6 +61,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
 )
 GROUPS: dict[str, typer.Typer] = {
     "certificate": certificate,
+    "runs": runs,
     "twin": twin,
     "lab": lab,
     "sim": sim,

@@ -14,14 +14,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Select, create_engine, delete, event, insert, select
+from sqlalchemy import URL, Select, create_engine, delete, insert, select
 from sqlalchemy.engine import Engine, RowMapping
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import (
+    DBAPIError,
+    IntegrityError,
+    OperationalError,
+    ProgrammingError,
+    SQLAlchemyError,
+)
 from sqlalchemy.orm import Session
 
 from fabric.errors import InputError, ToolError
 from fabric.site import Site
 from validation.criteria import Check
+from validation.database import DATABASE_VARIABLE, first_line, open_database
 from validation.files import not_written, read_file, write_whole
 from validation.result import SuiteResult, ValidationRun
 from validation.rows import (
@@ -38,7 +45,6 @@ from validation.rows import (
 from validation.states import STATES_FILE, sha256
 from validation.times import to_text
 
-DATABASE_VARIABLE = "PAISOAR_DATABASE_URL"
 _MAX_LISTED = 5
 _SUFFIXES = {"outline": "json", "transcripts": "json.gz"}
 _READ_ONLY = "paisoar_read_only"
@@ -72,10 +78,17 @@ class Store:
     def __init__(self, site: Site, url: str | None = None) -> None:
         self.site = site
         url = url or os.environ.get(DATABASE_VARIABLE)
-        self.name, self._engine = _named(url) if url else _own(site)
+        self.name, self._engine = open_database(url) if url else _own(site)
         with self._failures():
             if not _is_read_only(self._engine):
-                Base.metadata.create_all(self._engine)
+                self._create()
+
+    def _create(self) -> None:
+        try:
+            Base.metadata.create_all(self._engine)
+        except (ProgrammingError, IntegrityError, OperationalError):
+            # Another process made the same tables at the same moment; now they are there.
+            Base.metadata.create_all(self._engine)
 
     def __enter__(self) -> Store:
         return self
@@ -91,6 +104,11 @@ class Store:
     def engine(self) -> Engine:
         """For reports that want to query on their own."""
         return self._engine
+
+    @property
+    def shared(self) -> bool:
+        """Whether the database may have runs whose evidence lies on another machine."""
+        return self._engine.dialect.name != "sqlite"
 
     def write_file(self, run_id: str, name: str, data: bytes) -> str:
         """Keep one file of evidence; returns its SHA-256. InputError where that fails."""
@@ -127,6 +145,24 @@ class Store:
         with self._session() as session:
             query = select(RunRow.id).where(RunRow.site == self.site.name)
             return tuple(map(str, session.scalars(query.order_by(RunRow.started_at))))
+
+    def begun(self) -> dict[str, tuple[str, str]]:
+        """When each run of this site began, and its status, both as stored; the oldest first."""
+        with self._session() as session:
+            query = select(RunRow.id, RunRow.started_at, RunRow.status)
+            rows = session.execute(
+                query.where(RunRow.site == self.site.name).order_by(RunRow.started_at)
+            )
+            return {str(run_id): (str(at), str(status)) for run_id, at, status in rows}
+
+    def remove(self, run_id: str) -> None:
+        """Take a run out of the database, whole or not at all; its evidence stays on disk."""
+        with self._session() as session:
+            session.execute(delete(CheckRow).where(CheckRow.run_id == run_id))
+            session.execute(delete(SuiteRow).where(SuiteRow.run_id == run_id))
+            session.execute(
+                delete(RunRow).where(RunRow.id == run_id, RunRow.site == self.site.name)
+            )
 
     def load(self, run_id: str) -> ValidationRun:
         """One run, every field of it validated.
@@ -182,7 +218,7 @@ class Store:
                     "has to be moved away.",
                 ) from error
             raise ToolError(
-                f"the results database {self.name} failed: {_first_line(error)}",
+                f"the results database {self.name} failed: {first_line(error)}",
                 advice=f"{DATABASE_VARIABLE} names it as a SQLAlchemy URL; unset it for SQLite.",
             ) from error
 
@@ -228,21 +264,6 @@ def file_name(suite: str, kind: str) -> str:
     return f"{suite}.{kind}.{_SUFFIXES.get(kind, 'parquet')}"
 
 
-def _named(url: str | URL) -> tuple[str, Engine]:
-    """A database that was named, and how to call it: its file, or its URL without a password."""
-    try:
-        engine = create_engine(url)
-    except (SQLAlchemyError, ImportError) as error:
-        raise ToolError(
-            f"the results database cannot be opened: {_first_line(error)}",
-            advice=f"{DATABASE_VARIABLE} names it as a SQLAlchemy URL; unset it for SQLite.",
-        ) from error
-    if engine.dialect.name != "sqlite":
-        return engine.url.render_as_string(), engine
-    event.listen(engine, "connect", _prepare_sqlite)
-    return str(engine.url.database), engine
-
-
 def _own(site: Site) -> tuple[str, Engine]:
     """The site's own database and its path; only to read where nothing can be written."""
     folder, path = validation_dir(site), database_path(site)
@@ -251,7 +272,7 @@ def _own(site: Site) -> tuple[str, Engine]:
     except OSError as error:
         raise not_written(folder, error) from error
     if os.access(folder, os.W_OK) or not path.exists() or _unfinished(path):
-        return _named(URL.create("sqlite", database=str(path)))
+        return open_database(URL.create("sqlite", database=str(path)))
     # SQLite keeps files beside a database even to read it, unless nobody can write to it.
     uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
     engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(uri, uri=True))
@@ -266,17 +287,3 @@ def _unfinished(path: Path) -> bool:
 
 def _is_read_only(engine: Engine) -> bool:
     return bool(engine.get_execution_options().get(_READ_ONLY))
-
-
-def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
-    # WAL survives a crash at any moment and lets a report read while a run writes;
-    # with it, NORMAL may lose the last commit on a power cut, but never consistency.
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode=WAL")
-    cursor.execute("PRAGMA synchronous=NORMAL")
-    cursor.execute("PRAGMA foreign_keys=ON")
-    cursor.close()
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).splitlines()[0]

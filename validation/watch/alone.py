@@ -30,6 +30,9 @@ def alone(state_dir: Path) -> Iterator[None]:
                 f"this site is watched already (process {file.read().strip() or 'unknown'})",
                 advice="One watch is enough; stop it first to start another.",
             ) from None
+        # What a killed one was writing; nobody else writes here now.
+        for partial in path.parent.glob(".*.partial"):
+            partial.unlink(missing_ok=True)
         file.truncate(0)
         file.write(f"{os.getpid()}\n")
         file.flush()

@@ -83,11 +83,14 @@ def test_killed_it_leaves_a_whole_reading_and_can_start_again(site):
         process.kill()
         process.wait()
     before = reading_path(site).read_bytes()
+    half = reading_path(site).with_name(".reading.dsse.json.1.partial")
+    half.write_bytes(before[:100])
     with running(site) as process:
         wait_for(lambda: reading_path(site).read_bytes() != before)
         process.send_signal(signal.SIGTERM)
         process.communicate()
     assert process.returncode == 0
+    assert not half.exists()
 
 
 def test_a_second_watch_is_refused_and_names_the_first(site):
