@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 
-from fabric.counters import CounterSnapshot
-from fabric.devices.base import Capabilities, Edit, Outputs, SafetyNet, Target
+from fabric.devices.base import Capabilities, Edit, SafetyNet, Target
 from fabric.devices.cloudengine import counters
 from fabric.devices.cloudengine import read as reading
 from fabric.devices.cloudengine.lines import HEADS, PREFIX, goes_without_saying, is_physical
 from fabric.devices.cloudengine.normalise import normalise
 from fabric.devices.cloudengine.render import intended_sections
 from fabric.devices.delta import Dialect
-from fabric.devices.lined import LinedModule
+from fabric.devices.lined import LinedModule, Parts
 from fabric.devices.owning import PORT, Ownership
 from fabric.devices.ports import front_port
-from fabric.devices.sections import Section
-from fabric.qos import PRIORITY_COUNT, DeviceQos
+from fabric.qos import PRIORITY_COUNT
 
 _REFUSAL = re.compile(
     r"^\s*(?:\^\s*$|Error: |Error\[\d+\]: |Failed to )|(?:Unrecognized|Wrong parameter|"
@@ -76,6 +74,15 @@ class CloudEngineModule(LinedModule):
 
     os = "cloudengine"
     netmiko_type = "huawei_vrpv8"
+    parts = Parts(
+        commands=reading.COMMANDS,
+        counter_commands=counters.commands,
+        read=reading.read,
+        read_counters=counters.read_counters,
+        normalise=normalise,
+        running_sections=reading.running_sections,
+        intended_sections=intended_sections,
+    )
     ownership = _OWNERSHIP
     dialect = _DIALECT
 
@@ -86,34 +93,6 @@ class CloudEngineModule(LinedModule):
     def capabilities(self, target: Target) -> Capabilities:  # noqa: ARG002 - the same for all
         """What is published of the hardware."""
         return Capabilities(notes=("receive buffers of lossless queues are the switch's own",))
-
-    def read_commands(self, target: Target) -> tuple[str, ...]:  # noqa: ARG002 - the same for all
-        """Commands that show configuration and state."""
-        return reading.COMMANDS
-
-    def counter_commands(self, target: Target) -> tuple[str, ...]:
-        """Commands that show counters."""
-        return counters.commands(target)
-
-    def read(self, target: Target, outputs: Outputs) -> DeviceQos:
-        """What the switch does; see :func:`fabric.devices.cloudengine.read.read`."""
-        return reading.read(target, outputs)
-
-    def read_counters(self, target: Target, outputs: Outputs, taken_at_s: float) -> CounterSnapshot:
-        """Counters; see :func:`fabric.devices.cloudengine.counters.read_counters`."""
-        return counters.read_counters(target, outputs, taken_at_s)
-
-    def normalise(self, intended: DeviceQos) -> DeviceQos:
-        """What VRP can express; see :func:`fabric.devices.cloudengine.normalise.normalise`."""
-        return normalise(intended)
-
-    def running_sections(self, target: Target, outputs: Outputs) -> list[Section]:
-        """See :func:`fabric.devices.cloudengine.read.running_sections`."""
-        return reading.running_sections(target, outputs)
-
-    def intended_sections(self, intended: DeviceQos) -> list[Section]:
-        """See :func:`fabric.devices.cloudengine.render.intended_sections`."""
-        return intended_sections(intended)
 
     def safety_net(self, run_id: str) -> SafetyNet:  # noqa: ARG002 - a trial has no name
         """A trial commit: lines take effect together, and VRP takes them back by itself.

@@ -15,7 +15,8 @@ from fabric.devices.cloudengine.lines import (
     inbound_line,
     to_list,
 )
-from fabric.devices.cloudengine.normalise import lowest_strict, normalise, require_expressible
+from fabric.devices.cloudengine.normalise import normalise, require_expressible
+from fabric.devices.expressible import lowest_strict
 from fabric.devices.owning import named
 from fabric.devices.sections import Section
 from fabric.qos import PRIORITY_COUNT, DeviceQos, Ecn, PortQos

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fabric.counters import CounterSnapshot
-from fabric.devices.base import Capabilities, Outputs, SafetyNet, Target
+from fabric.devices.base import Capabilities, SafetyNet, Target
 from fabric.devices.comware import counters
 from fabric.devices.comware import read as reading
 from fabric.devices.comware.lines import (
@@ -18,11 +17,10 @@ from fabric.devices.comware.lines import (
 from fabric.devices.comware.normalise import normalise
 from fabric.devices.comware.render import intended_sections
 from fabric.devices.delta import Dialect
-from fabric.devices.lined import LinedModule
+from fabric.devices.lined import LinedModule, Parts
 from fabric.devices.owning import PORT, Ownership
 from fabric.devices.ports import front_port
-from fabric.devices.sections import Section
-from fabric.qos import DSCP_COUNT, PRIORITY_COUNT, DeviceQos
+from fabric.qos import DSCP_COUNT, PRIORITY_COUNT
 
 _REFUSAL = re.compile(
     r"^\s*(?:\^\s*$|% ?(?:Unrecognized|Wrong|Incomplete|Ambiguous|Too many)|Error: |"
@@ -113,6 +111,15 @@ class ComwareModule(LinedModule):
 
     os = "comware"
     netmiko_type = "hp_comware"
+    parts = Parts(
+        commands=reading.COMMANDS,
+        counter_commands=lambda _target: counters.COMMANDS,
+        read=reading.read,
+        read_counters=counters.read_counters,
+        normalise=normalise,
+        running_sections=reading.running_sections,
+        intended_sections=intended_sections,
+    )
     ownership = _OWNERSHIP
     dialect = _DIALECT
 
@@ -123,34 +130,6 @@ class ComwareModule(LinedModule):
     def capabilities(self, target: Target) -> Capabilities:  # noqa: ARG002 - the same for all
         """What is published of the hardware."""
         return Capabilities(notes=("buffers and thresholds are whole cells of 256 bytes",))
-
-    def read_commands(self, target: Target) -> tuple[str, ...]:  # noqa: ARG002 - the same for all
-        """Commands that show configuration and state."""
-        return reading.COMMANDS
-
-    def counter_commands(self, target: Target) -> tuple[str, ...]:  # noqa: ARG002 - the same
-        """Commands that show counters."""
-        return counters.COMMANDS
-
-    def read(self, target: Target, outputs: Outputs) -> DeviceQos:
-        """What the switch does; see :func:`fabric.devices.comware.read.read`."""
-        return reading.read(target, outputs)
-
-    def read_counters(self, target: Target, outputs: Outputs, taken_at_s: float) -> CounterSnapshot:
-        """Counters; see :func:`fabric.devices.comware.counters.read_counters`."""
-        return counters.read_counters(target, outputs, taken_at_s)
-
-    def normalise(self, intended: DeviceQos) -> DeviceQos:
-        """What Comware can express; see :func:`fabric.devices.comware.normalise.normalise`."""
-        return normalise(intended)
-
-    def running_sections(self, target: Target, outputs: Outputs) -> list[Section]:
-        """See :func:`fabric.devices.comware.read.running_sections`."""
-        return reading.running_sections(target, outputs)
-
-    def intended_sections(self, intended: DeviceQos) -> list[Section]:
-        """See :func:`fabric.devices.comware.render.intended_sections`."""
-        return intended_sections(intended)
 
     def safety_net(self, run_id: str) -> SafetyNet:  # noqa: ARG002 - a delay has no name
         """A commit delay: Comware goes back by itself unless it is committed in time.

@@ -11,8 +11,10 @@ from fabric.devices.comware.lines import (
     MAX_FRAME_BYTES,
     MIN_FRAME_BYTES,
 )
-from fabric.errors import InputError
-from fabric.qos import PRIORITY_COUNT, DeviceQos, Ecn, IngressBuffer, PortQos, Queue, Scheduler
+from fabric.devices.expressible import Limits, eight_queues
+from fabric.qos import PRIORITY_COUNT, DeviceQos, Ecn, IngressBuffer, PortQos
+
+LIMITS = Limits("Comware")
 
 
 def normalise(intended: DeviceQos) -> DeviceQos:
@@ -40,12 +42,13 @@ def ratio_of(alpha: float) -> int:
 def _port(port: PortQos) -> PortQos:
     smallest, largest = MIN_FRAME_BYTES - HEADER_BYTES, MAX_FRAME_BYTES - HEADER_BYTES
     mtu = min(max(port.mtu_bytes, smallest), largest)
-    queues = (port.queue(n) or Queue(n, Scheduler("ets", 0)) for n in range(PRIORITY_COUNT))
     return dataclasses.replace(
         port,
         mtu_bytes=mtu,
         class_mtu_bytes=(mtu,) * PRIORITY_COUNT,
-        queues=tuple(dataclasses.replace(queue, ecn=_ecn(queue.ecn)) for queue in queues),
+        queues=tuple(
+            dataclasses.replace(queue, ecn=_ecn(queue.ecn)) for queue in eight_queues(port)
+        ),
         ingress_buffers=tuple(map(_buffer, port.ingress_buffers)),
         watchdog=None,
         nic=None,
@@ -72,19 +75,8 @@ def _buffer(buffer: IngressBuffer) -> IngressBuffer:
 
 def require_expressible(intended: DeviceQos) -> None:
     """InputError where Comware has no configuration for what is intended."""
-    for port in intended.ports:
-        where = f"{intended.device}:{port.name}"
-        if port.trust != "dscp":
-            raise _cannot(where, f"trust {port.trust}; PAISoar classifies by DSCP")
-        if port.link_pause and port.pfc_priorities:
-            raise _cannot(where, "pause the link and single priorities of it")
-        buffered = {buffer.priority for buffer in port.ingress_buffers}
-        if buffered != set(port.pfc_priorities):
-            raise _cannot(where, "size buffers of other priorities than it pauses")
+    LIMITS.require_ports(intended)
+    LIMITS.require_buffers_of_paused(intended)
     maps = {(port.dscp_to_priority, port.priority_to_class) for port in intended.ports}
     if len(maps) > 1:
-        raise _cannot(intended.device, "map DSCPs otherwise on other ports")
-
-
-def _cannot(where: str, what: str) -> InputError:
-    return InputError(f"{where}: Comware cannot {what}", advice="Change intent.classes.")
+        raise LIMITS.cannot(intended.device, "map DSCPs otherwise on other ports")

@@ -6,14 +6,12 @@ import dataclasses
 import math
 from collections.abc import Iterable
 
-from fabric.errors import InputError
+from fabric.devices.expressible import Limits, strict_upwards
 from fabric.qos import (
     PRIORITY_COUNT,
     DeviceQos,
     IngressBuffer,
     PortQos,
-    Queue,
-    Scheduler,
     Watchdog,
 )
 
@@ -27,6 +25,8 @@ THRESHOLDS = {f"1/{2**n}": 2.0**-n for n in range(7, 0, -1)}
 THRESHOLDS |= {str(2**n): 2.0**n for n in range(4)}
 # Where the intent names none; the value is ours.
 ALPHA = 0.125
+
+LIMITS = Limits("EOS", "Change intent.classes so that all ports of a switch do the same.")
 
 
 def normalise(intended: DeviceQos) -> DeviceQos:
@@ -69,7 +69,7 @@ def _port(port: PortQos, headroom: int | None, resume: int, alpha: float) -> Por
         port,
         mtu_bytes=mtu,
         class_mtu_bytes=(mtu,) * PRIORITY_COUNT,
-        queues=_queues(port),
+        queues=strict_upwards(port),
         ingress_buffers=tuple(
             IngressBuffer(priority, (headroom or 0) + resume, resume, 0, alpha)
             for priority in lossless
@@ -77,25 +77,6 @@ def _port(port: PortQos, headroom: int | None, resume: int, alpha: float) -> Por
         watchdog=_watchdog(port.watchdog),
         nic=None,
     )
-
-
-def _queues(port: PortQos) -> tuple[Queue, ...]:
-    queues = [
-        port.queue(number) or Queue(number, Scheduler("ets", 0)) for number in range(PRIORITY_COUNT)
-    ]
-    lowest = lowest_strict(port)
-    return tuple(
-        dataclasses.replace(queue, scheduler=Scheduler("strict"))
-        if queue.traffic_class >= lowest
-        else queue
-        for queue in queues
-    )
-
-
-def lowest_strict(port: PortQos) -> int:
-    """The lowest strict queue; 8 where all share."""
-    strict = (q.traffic_class for q in port.queues if q.scheduler.mode == "strict")
-    return min(strict, default=PRIORITY_COUNT)
 
 
 def _watchdog(watchdog: Watchdog | None) -> Watchdog | None:
@@ -111,23 +92,6 @@ def _step(time_ms: int) -> int:
 
 def require_expressible(intended: DeviceQos) -> None:
     """InputError where EOS has no configuration for what is intended."""
-    for port in intended.ports:
-        where = f"{intended.device}:{port.name}"
-        if port.trust != "dscp":
-            raise _cannot(where, f"trust {port.trust}; PAISoar classifies by DSCP")
-        if port.priority_to_class != tuple(range(PRIORITY_COUNT)):
-            raise _cannot(where, "pause a priority that leaves by another queue")
-        if port.link_pause and port.pfc_priorities:
-            raise _cannot(where, "pause the link and single priorities of it")
-        above = [q for q in port.queues if q.traffic_class > lowest_strict(port)]
-        if any(queue.scheduler.percent for queue in above):
-            raise _cannot(where, "serve a strict queue before a shared one above it")
+    LIMITS.require_ports(intended, one_queue=True, strict_upwards=True)
     if len({port.dscp_to_priority for port in intended.ports}) > 1:
-        raise _cannot(intended.device, "map DSCPs otherwise on other ports")
-
-
-def _cannot(where: str, what: str) -> InputError:
-    return InputError(
-        f"{where}: EOS cannot {what}",
-        advice="Change intent.classes so that all ports of a switch do the same.",
-    )
+        raise LIMITS.cannot(intended.device, "map DSCPs otherwise on other ports")

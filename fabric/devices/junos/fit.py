@@ -12,7 +12,7 @@ import dataclasses
 import math
 
 from fabric.devices.base import Target, TargetPort
-from fabric.errors import InputError
+from fabric.devices.expressible import Limits
 from fabric.headroom import headroom_bytes
 from fabric.qos import (
     PRIORITY_COUNT,
@@ -58,6 +58,7 @@ POLL_MS = 100
 MAX_POLLS = 100
 DEFAULT_POLLS = 2
 DEFAULT_RECOVERY_MS = 200
+LIMITS = Limits("Junos", "Change intent.classes so that all ports of a switch do the same.")
 
 
 def queue_bytes(model: str) -> int:
@@ -168,23 +169,10 @@ def _watchdog(port: PortQos) -> Watchdog | None:
 
 def require_expressible(intended: DeviceQos) -> None:
     """InputError where Junos has no configuration for what is intended."""
+    LIMITS.require_ports(intended, one_queue=True)
     for port in intended.ports:
-        where = f"{intended.device}:{port.name}"
-        if port.trust != "dscp":
-            raise _cannot(where, f"trust {port.trust}; PAISoar classifies by DSCP")
-        if port.priority_to_class != tuple(range(PRIORITY_COUNT)):
-            raise _cannot(where, "pause a priority that leaves by another queue")
-        if port.link_pause and port.pfc_priorities:
-            raise _cannot(where, "pause the link and single priorities of it")
-        reached = set(port.dscp_to_priority)
-        if not set(port.pfc_priorities) <= reached:
-            raise _cannot(where, "pause a priority that no DSCP is put into")
+        if not set(port.pfc_priorities) <= set(port.dscp_to_priority):
+            where = f"{intended.device}:{port.name}"
+            raise LIMITS.cannot(where, "pause a priority that no DSCP is put into")
     if len({port.pfc_priorities for port in intended.ports if port.pfc_priorities}) > 1:
-        raise _cannot(intended.device, "pause other priorities on other ports")
-
-
-def _cannot(where: str, what: str) -> InputError:
-    return InputError(
-        f"{where}: Junos cannot {what}",
-        advice="Change intent.classes so that all ports of a switch do the same.",
-    )
+        raise LIMITS.cannot(intended.device, "pause other priorities on other ports")

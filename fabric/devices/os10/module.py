@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-from fabric.counters import CounterSnapshot
-from fabric.devices.base import Capabilities, Edit, Outputs, SafetyNet, Target
+from fabric.devices.base import Capabilities, Edit, SafetyNet, Target
 from fabric.devices.delta import Dialect
-from fabric.devices.lined import LinedModule
+from fabric.devices.lined import LinedModule, Parts
 from fabric.devices.os10 import counters
 from fabric.devices.os10 import read as reading
 from fabric.devices.os10.lines import (
@@ -24,8 +23,6 @@ from fabric.devices.os10.normalise import normalise
 from fabric.devices.os10.render import intended_sections
 from fabric.devices.owning import PORT, Ownership
 from fabric.devices.ports import front_port
-from fabric.devices.sections import Section
-from fabric.qos import DeviceQos
 
 _REFUSAL = re.compile(r"^\s*% ?(?:Error|Invalid|Incomplete|Ambiguous|Unrecognized)", re.MULTILINE)
 
@@ -83,6 +80,15 @@ class Os10Module(LinedModule):
         frozenset({"queues"}),
         frozenset({"pfc_priorities", "ingress_buffers"}),
     )
+    parts = Parts(
+        commands=reading.COMMANDS,
+        counter_commands=lambda _target: counters.COMMANDS,
+        read=reading.read,
+        read_counters=counters.read_counters,
+        normalise=normalise,
+        running_sections=reading.running_sections,
+        intended_sections=intended_sections,
+    )
     ownership = _OWNERSHIP
     dialect = _DIALECT
 
@@ -95,34 +101,6 @@ class Os10Module(LinedModule):
     def capabilities(self, target: Target) -> Capabilities:  # noqa: ARG002 - the same for all
         """What is published of the hardware."""
         return Capabilities(notes=("buffers and thresholds are whole kilobytes",))
-
-    def read_commands(self, target: Target) -> tuple[str, ...]:  # noqa: ARG002 - the same for all
-        """Commands that show configuration and state."""
-        return reading.COMMANDS
-
-    def counter_commands(self, target: Target) -> tuple[str, ...]:  # noqa: ARG002 - the same
-        """Commands that show counters."""
-        return counters.COMMANDS
-
-    def read(self, target: Target, outputs: Outputs) -> DeviceQos:
-        """What the switch does; see :func:`fabric.devices.os10.read.read`."""
-        return reading.read(target, outputs)
-
-    def read_counters(self, target: Target, outputs: Outputs, taken_at_s: float) -> CounterSnapshot:
-        """Counters; see :func:`fabric.devices.os10.counters.read_counters`."""
-        return counters.read_counters(target, outputs, taken_at_s)
-
-    def normalise(self, intended: DeviceQos) -> DeviceQos:
-        """What OS10 can express; see :func:`fabric.devices.os10.normalise.normalise`."""
-        return normalise(intended)
-
-    def running_sections(self, target: Target, outputs: Outputs) -> list[Section]:
-        """See :func:`fabric.devices.os10.read.running_sections`."""
-        return reading.running_sections(target, outputs)
-
-    def intended_sections(self, intended: DeviceQos) -> list[Section]:
-        """See :func:`fabric.devices.os10.render.intended_sections`."""
-        return intended_sections(intended)
 
     def safety_net(self, run_id: str) -> SafetyNet:  # noqa: ARG002 - transactions have no name
         """A transaction: lines go into the candidate configuration, a commit applies them.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
+from fabric.devices.expressible import Limits, eight_queues
 from fabric.devices.os10.lines import KB, MAX_MTU, MTU_HEADER_BYTES
-from fabric.errors import InputError
-from fabric.qos import PRIORITY_COUNT, DeviceQos, Ecn, IngressBuffer, PortQos, Queue, Scheduler
+from fabric.qos import PRIORITY_COUNT, DeviceQos, Ecn, IngressBuffer, PortQos
+
+LIMITS = Limits("OS10")
 
 
 def normalise(intended: DeviceQos) -> DeviceQos:
@@ -21,14 +23,13 @@ def normalise(intended: DeviceQos) -> DeviceQos:
 
 def _port(port: PortQos) -> PortQos:
     mtu = min(port.mtu_bytes, MAX_MTU - MTU_HEADER_BYTES)
-    queues = (
-        port.queue(number) or Queue(number, Scheduler("ets", 0)) for number in range(PRIORITY_COUNT)
-    )
     return dataclasses.replace(
         port,
         mtu_bytes=mtu,
         class_mtu_bytes=(mtu,) * PRIORITY_COUNT,
-        queues=tuple(dataclasses.replace(queue, ecn=_ecn(queue.ecn)) for queue in queues),
+        queues=tuple(
+            dataclasses.replace(queue, ecn=_ecn(queue.ecn)) for queue in eight_queues(port)
+        ),
         ingress_buffers=tuple(map(_buffer, port.ingress_buffers)),
         watchdog=None,
         nic=None,
@@ -55,16 +56,5 @@ def kilobytes(size_bytes: int) -> int:
 
 def require_expressible(intended: DeviceQos) -> None:
     """InputError where OS10 has no configuration for what is intended."""
-    for port in intended.ports:
-        where = f"{intended.device}:{port.name}"
-        if port.trust != "dscp":
-            raise _cannot(where, f"trust {port.trust}; PAISoar classifies by DSCP")
-        if port.link_pause and port.pfc_priorities:
-            raise _cannot(where, "pause the link and single priorities of it")
-        buffered = {buffer.priority for buffer in port.ingress_buffers}
-        if buffered != set(port.pfc_priorities):
-            raise _cannot(where, "size buffers of other priorities than it pauses")
-
-
-def _cannot(where: str, what: str) -> InputError:
-    return InputError(f"{where}: OS10 cannot {what}", advice="Change intent.classes.")
+    LIMITS.require_ports(intended)
+    LIMITS.require_buffers_of_paused(intended)
