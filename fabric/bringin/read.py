@@ -121,7 +121,7 @@ def source_of(saved: SavedFabric) -> Source:
                 SourceNic(port, nic.family, nic.rdma, nic.speed) for port, nic in spec.nics.items()
             )
             devices[name] = SourceDevice(name, "host", nics=nics)
-    notes = [f"{name}: {why}" for name, why in saved.failed.items()]
+    notes = [f"left out, it cannot be read: {name}: {why}" for name, why in saved.failed.items()]
     return Source(
         devices,
         saved.cables,

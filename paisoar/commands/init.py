@@ -68,7 +68,8 @@ def init(
     uplinks as it needs not to be oversubscribed.
 
     With --from the devices and cables are those of an existing site. What no source
-    tells is missing in the file, and named with its line; exit 1 then.
+    tells is missing in the file, and named with its line; exit 1 then, and where LLDP
+    in saved outputs contradicts the cables of another source.
     """
     if from_:
         run(as_json, lambda ui: _bring_in(ui, file, from_, site, environment or "site", force))
@@ -188,12 +189,19 @@ def _bring_in(
         out.print(
             f"{file}: {count_of(len(source.devices) - switches, 'host')}, "
             f"{count_of(switches, 'switch', 'switches')}, "
-            f"{count_of(len(source.cables), 'cable')}."
-            + (" Complete it, then:" if faults else " Next:")
+            f"{count_of(len(source.cables), 'cable')}. {_what_now(faults, wiring)}"
             + f" {command_line('check', file)}"
         )
 
-    return Answer(document, show, good=not faults)
+    return Answer(document, show, good=not (faults or wiring))
+
+
+def _what_now(faults: list[str], wiring: list[str]) -> str:
+    if faults:
+        return "Complete it, then:"
+    if wiring:
+        return "LLDP shows other cables: correct the file, or the cables, then:"
+    return "Next:"
 
 
 def _wiring(paths: list[Path], site: Site) -> list[str]:

@@ -48,10 +48,13 @@ def test_cables_that_lldp_contradicts_are_said(folder, tmp_path):
              ("leaf2:Ethernet1/49", "spine1:Ethernet1/2")]  # fmt: skip
     cables.write_text("".join(f"{a},{b},{'100G' if 'spine' in b else '25G'},3\n" for a, b in pairs))
     file = tmp_path / "mine.yaml"
-    said = json.loads(call("init", "--from", cables, "--from", folder, "-f", file, "--json"))
+    arguments = ("init", "--from", cables, "--from", folder, "-f", file)
+    said = json.loads(call(*arguments, "--json", code=1))
     assert said["wiring"] == [
         "leaf1 Ethernet1/1, Ethernet1/2: the cables of Ethernet1/1 and Ethernet1/2 are swapped"
     ]
+    told = call(*arguments, "--force", code=1)
+    assert "LLDP shows other cables: correct the file, or the cables, then: paisoar check" in told
 
 
 def test_nothing_is_overwritten_unasked(folder, tmp_path):

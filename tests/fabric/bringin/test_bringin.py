@@ -277,6 +277,15 @@ def test_saved_outputs_are_a_site_whose_intent_is_what_they_do(tmp_path):
     assert site.intent.profiles == original.intent.profiles
 
 
+def test_a_device_whose_outputs_make_no_sense_is_left_out_and_named(tmp_path):
+    _, folder = saved(tmp_path)
+    for file in (folder / "spine1").glob("show_running*"):
+        file.write_text("")
+    source = read_source(folder)
+    assert "spine1" not in source.devices
+    assert any(note.startswith("left out, it cannot be read: spine1: ") for note in source.notes)
+
+
 def test_the_first_source_is_right_and_the_next_fills_its_gaps(inventory, tmp_path):
     inventory_source = read_source(inventory / "inventory.yml")
     other = tmp_path / "devices.csv"
