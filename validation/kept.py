@@ -86,6 +86,22 @@ def observation_of(
     )
 
 
+def interrupted(
+    run: ValidationRun, suite: SuiteResult
+) -> tuple[tuple[StepMeasure, ...], dict[str, CounterSnapshot]]:
+    """Steps of a suite that was interrupted, and the counters from before them.
+
+    Raises InputError that names the file where one is gone, altered or malformed.
+    """
+    files = {kind: _Kept(run, suite, kind) for kind in suite.files}
+    before, _ = files["begin"].counters()
+    if "flows" not in files:
+        return (), before
+    outline = files["outline"].outline()
+    steps = _steps(outline, files["flows"].flows(files["latency"].latency()))
+    return tuple(step for step in steps if not step.not_run), before
+
+
 def _steps(outline: _Outline, flows: Mapping[str, list[FlowMeasure]]) -> Iterator[StepMeasure]:
     for step in outline.steps:
         yield StepMeasure(

@@ -138,7 +138,15 @@ Moment = Annotated[datetime, BeforeValidator(_as_time)]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Counts = dict[str, Annotated[int, Field(ge=0)]]
 Kind = Literal[
-    "outline", "flows", "latency", "series", "queues", "counters", "states", "transcripts"
+    "outline",
+    "flows",
+    "latency",
+    "series",
+    "queues",
+    "counters",
+    "begin",
+    "states",
+    "transcripts",
 ]
 # Names become parts of paths.
 SuiteName = Annotated[str, Field(pattern="^[a-z][a-z0-9_-]*$")]

@@ -31,6 +31,7 @@ from validation.observation import Observation
 from validation.probes import probe_for
 from validation.readers import Readers, live_readers
 from validation.result import SuiteResult, ValidationRun
+from validation.resume import Unfinished, unfinished
 from validation.sealed import write_seal
 from validation.states import STATES_FILE, states_bytes
 from validation.store import Store, file_name, run_dir
@@ -65,18 +66,21 @@ def run_suites(
     readers: Readers | None = None,
     probe: ProbeFactory | None = None,
     clock: Clock = utc_now,
+    resume: bool = False,
 ) -> ValidationRun:
     """Run these suites (those of the site's criteria where None) and keep what came out.
 
     A run that ends as it should is sealed with the site's signing key (made where
     there is none). A device or probe that does not answer fails its checks and
     does not end the run, but leaves it ``partial``. So does Ctrl-C, which raises
-    KeyboardInterrupt on.
+    KeyboardInterrupt on. With ``resume`` the last run, which was interrupted, goes on as a
+    new one: its unfinished suites with the steps that they had.
 
     Raises InputError for an unknown suite or an unusable signing key, ToolError where
     results cannot be kept, DevicesError where no host can measure.
     """
-    suites = select(names or certified_suites(site))
+    before = unfinished(site, names) if resume else None
+    suites = select(before.names if before else names or certified_suites(site))
     sealing = signer(site)
     with Store(site) as store:
         work = _Work(
@@ -88,6 +92,7 @@ def run_suites(
             clock,
             sealing,
             _new_run(site, clock()),
+            before,
         )
         return work.carry_out(suites)
 
@@ -133,6 +138,7 @@ class _Work:
     clock: Clock
     sealing: Signer
     run: ValidationRun
+    resumed: Unfinished | None = None
     states: dict[str, DeviceQos] = field(default_factory=dict)
     states_sha256: str = ""
     stateless: dict[str, str] = field(default_factory=dict)
@@ -161,6 +167,10 @@ class _Work:
         )
         self.stateless = {name: str(error) for name, error in read.failed.items()}
         self.run = replace(self.run, before=fingerprint(self.site, self.states))
+        if self.resumed is not None and self.run.before is not None:
+            self.resumed.check_fabric(self.run.before)
+            versions = {**self.run.versions, "goes on with": self.resumed.run_id}
+            self.run = replace(self.run, versions=versions)
         self._unanswered(self.stateless)
         self.store.save(self.run)
 
@@ -198,7 +208,9 @@ class _Work:
     ) -> tuple[dict[str, CounterSnapshot], dict[str, str]]:
         plan = suite.plan(self.site)
         started_at, started = self.clock(), time.monotonic()
-        measures: list[StepMeasure] = []
+        begun = self.resumed.suites.get(suite.name) if self.resumed is not None else None
+        measures: list[StepMeasure] = list(begun.steps) if begun else []
+        before = dict(begun.before) if begun else before
 
         def finish(after: dict[str, CounterSnapshot], lost: dict[str, str], done: bool) -> None:
             result = self._judged(
@@ -239,7 +251,10 @@ class _Work:
             reason = f"{', '.join(missing)} did not answer: the fabric's state is not known"
             measures += [StepMeasure(step.id, not_run=reason) for step in plan.steps]
             return
+        had = {measure.step for measure in measures}
         for number, step in enumerate(plan.steps):
+            if step.id in had:
+                continue
             text = f"{plan.suite}: {step.id}"
             self.tell(Progress("step", plan.suite, text, number, len(plan.steps)))
             try:
@@ -262,8 +277,11 @@ class _Work:
         files["outline"] = outline_file(measures, unread)
         if any(measure.transcripts for measure in measures):
             files["transcripts"] = transcript_file(measures)
-        if done:
-            files["counters"] = counter_file(before, after)
+        files |= (
+            {"counters": counter_file(before, after)}
+            if done
+            else {"begin": counter_file(before, {})}
+        )
         hashes = {
             kind: self.store.write_file(self.run.id, file_name(suite.name, kind), data)
             for kind, data in files.items()

@@ -40,6 +40,9 @@ def validate(
     ] = None,
     file: FileOption = DEFAULT_FILE,
     every: Annotated[bool, typer.Option("--all", help="Every suite that there is.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the last run, which was interrupted.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be run; touch nothing.")
     ] = False,
@@ -82,7 +85,7 @@ def validate(
     if dry_run:
         run(as_json, lambda ui: _planned(ui, file, suites, chosen))
     else:
-        run(as_json, lambda ui: _validate(ui, file, suites, chosen))
+        run(as_json, lambda ui: _validate(ui, file, suites, chosen, resume=resume))
 
 
 def _named(suites: list[str] | None, *, every: bool) -> list[str] | None:
@@ -147,10 +150,15 @@ def _planned(
 
 
 def _validate(
-    ui: Ui, file: Path, suites: list[str] | None, chosen: Mapping[str, Any] | None = None
+    ui: Ui,
+    file: Path,
+    suites: list[str] | None,
+    chosen: Mapping[str, Any] | None = None,
+    *,
+    resume: bool = False,
 ) -> Answer:
     site = load_site(file)
-    done = execute(ui, site, suites, _options(chosen))
+    done = execute(ui, site, suites, _options(chosen), resume=resume)
     return Answer(
         done.to_json(),
         lambda out: show_run(out, done, file),
@@ -160,7 +168,12 @@ def _validate(
 
 
 def execute(
-    ui: Ui, site: Site, suites: list[str] | None = None, options: Options | None = None
+    ui: Ui,
+    site: Site,
+    suites: list[str] | None = None,
+    options: Options | None = None,
+    *,
+    resume: bool = False,
 ) -> ValidationRun:
     """Run these suites with progress."""
     from validation.probes import check_options, probe_for
@@ -173,7 +186,9 @@ def execute(
         def tell(progress: Progress) -> None:
             step(f"{progress.suite} {progress.text}".strip(), progress.done, progress.total)
 
-        return run_suites(site, suites, tell, probe=partial(probe_for, options=options))
+        return run_suites(
+            site, suites, tell, probe=partial(probe_for, options=options), resume=resume
+        )
 
 
 def _exit(done: ValidationRun) -> int:
