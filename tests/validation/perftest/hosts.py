@@ -29,7 +29,7 @@ SYSFS = "/sys/class/infiniband"
 LISTENS = '$4 == "0A"'
 UTILITIES = (
     *("sh", "timeout", "setsid", "stdbuf", "awk", "sort", "tr", "date", "grep", "cat"),
-    *("sleep", "mkdir", "rm", "env"),
+    *("sleep", "mkdir", "rm", "env", "tail", "mv"),
 )
 # What the stand-in is told; it takes no such time. A busy machine may start one program
 # seconds after another, which must not look like senders that did not compete.

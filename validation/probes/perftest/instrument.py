@@ -12,7 +12,10 @@ from validation.probes.perftest.complaints import complaints, noise
 from validation.probes.perftest.figures import figures
 from validation.probes.perftest.text import parse_report, without_samples
 
-_INSTALL = "install perftest there (Debian, Ubuntu, RHEL: the package is called so)"
+_INSTALL = (
+    "install perftest there (Debian, Ubuntu, RHEL: the package is called so), "
+    "or python3-pyverbs on all hosts"
+)
 
 
 class Perftest:
