@@ -12,7 +12,7 @@ import fcntl
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -27,10 +27,21 @@ _children: set[int] = set()  # pids of daemons that this process has started
 
 
 @contextlib.contextmanager
-def one_at_a_time(folder: Path) -> Iterator[None]:
-    """Let one program start or stop the daemon of this folder at a time."""
+def one_at_a_time(folder: Path, impatient: Callable[[], None] | None = None) -> Iterator[None]:
+    """Let one program start or stop the daemon of this folder at a time.
+
+    ``impatient`` is called again and again while another program is at it.
+    """
     with (folder / "lifecycle.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        while impatient is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                impatient()
+                time.sleep(0.1)
+        else:
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 

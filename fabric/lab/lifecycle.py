@@ -321,7 +321,7 @@ def _follow(folder: Path, order: dict[str, Any], ours: socket.socket, steps: _St
             steps.reach(IMAGE_STEPS + count - len(waiting), f"{name} is up")
         if not waiting:
             return
-    raise ToolError("the lab did not start: its keeper ended", advice=f"See {folder / LOG}.")
+    raise ToolError("the lab did not start: its keeper was ended", advice=f"See {folder / LOG}.")
 
 
 def _reports(ours: socket.socket, deadline: float) -> Iterator[dict[str, Any] | None]:
@@ -366,11 +366,12 @@ def _log_in(site: Site, order: dict[str, Any]) -> None:
 def down(file: Path) -> None:
     """End the lab of the site of this ``fabric.yaml``; console logs and keys stay.
 
-    The file need not be valid any more. Quiet where no lab is up.
+    The file need not be valid any more. Quiet where no lab is up. Breaks off an ``up``
+    that waits for its guests.
     """
     folder = lab_dir_of(file)
     if folder.exists():
-        with one_at_a_time(folder):
+        with one_at_a_time(folder, lambda: stop_daemon(folder)):
             _down(folder)
 
 

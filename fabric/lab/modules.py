@@ -33,7 +33,9 @@ SWITCH_MODULES = (
     "act_skbedit",
 )
 ALL_MODULES = tuple(
-    dict.fromkeys((*EARLY_MODULES, "virtio_net", *HOST_MODULES, *SWITCH_MODULES, "sch_fq"))
+    dict.fromkeys(
+        (*EARLY_MODULES, "virtio_net", *HOST_MODULES, *SWITCH_MODULES, "sch_fq", "autofs4")
+    )
 )
 
 

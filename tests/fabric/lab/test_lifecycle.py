@@ -157,6 +157,18 @@ def test_a_command_that_is_ended_while_guests_start_leaves_none(
     assert not status(site).up
 
 
+def test_down_does_not_wait_for_an_up_that_waits(site: Site, stand_ins: Path):
+    behave(site, host2="hangs")
+    command = start_up(site)
+    console = lab_dir_of(site.path) / "host2.console.log"
+    assert wait_for(lambda: console.exists() and console.read_text())
+    down(site.path)
+    assert processes_of(site) == []
+    _, said = command.communicate()
+    assert command.returncode == 3
+    assert "the lab did not start: its keeper was ended" in said
+
+
 def test_a_guest_that_gives_up_is_named_with_its_reason_and_its_log(site: Site, stand_ins: Path):
     behave(site, host1="fails")
     with pytest.raises(ToolError) as caught:

@@ -242,6 +242,16 @@ def test_a_download_that_fails_leaves_nothing_and_can_be_tried_again(debian, cac
     assert image.prepare(lambda _what: None).initrd.is_file()
 
 
+def test_an_interrupt_leaves_nothing_of_a_preparation(debian, cache):
+    def interrupt(what: str) -> None:
+        if "kernel" in what:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        image.prepare(interrupt)
+    assert [path.name for path in cache.iterdir()] == ["lock"]
+
+
 def test_images_that_nobody_holds_go_when_another_is_made(debian, cache, monkeypatch):
     first = image.prepare(lambda _what: None)
     monkeypatch.setattr(image, "RECIPE", 1000)
