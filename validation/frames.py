@@ -62,17 +62,17 @@ def bandwidth_frame(run: ValidationRun) -> pd.DataFrame:
 
 def latency_frame(run: ValidationRun) -> pd.DataFrame:
     """source, target, p50_us, p99_us, max_us: one row a pair that answered."""
-    return _latency_of(run, "roce")
+    return _latency_of(run, "latency", "roce")
 
 
 def tcp_latency_frame(run: ValidationRun) -> pd.DataFrame:
-    """The same of plain TCP between the same pairs; empty on a twin, which has no TCP stack."""
-    return _latency_of(run, "default")
+    """The same of plain TCP, from the suite ``tcp``; empty on a twin, which has no TCP stack."""
+    return _latency_of(run, "tcp", "default")
 
 
-def _latency_of(run: ValidationRun, role: str) -> pd.DataFrame:
+def _latency_of(run: ValidationRun, suite: str, role: str) -> pd.DataFrame:
     columns = ["source", "target", "p50_us", "p99_us", "max_us"]
-    flows = _read(run, "latency", "flows", ["role", *columns])
+    flows = _read(run, suite, "flows", ["role", *columns])
     ours = flows[flows["role"].astype(str) == role]
     return _tagged(run, ours[columns].dropna(ignore_index=True))
 

@@ -55,6 +55,7 @@ def _seen(observation: Observation, checks: Sequence[Check]) -> dict[str, int]:
         "links": sum(c.verdict == "PASS" for c in checks if c.id.endswith(".link")),
         "directions": len({(flow.source, flow.target) for flow in flows if flow.role == "roce"}),
         "pairs": sum(flow.role == "roce" for flow in flows),
+        "tcp pairs": sum(flow.role == "default" for flow in flows),
         "uplinks": len(used_uplinks(observation)),
         "steps": len(observation.measured),
         "receivers": len({flow.target for flow in flows}),

@@ -34,7 +34,7 @@ def validate(
     suites: Annotated[
         list[str] | None,
         typer.Argument(
-            help="preflight, latency, bandwidth, incast, and mixed, burst, collective, soak; "
+            help="preflight, latency, bandwidth, incast, and mixed, burst, collective, tcp, soak; "
             "the first four and those of certify.extra_suites if not given."
         ),
     ] = None,

@@ -94,7 +94,18 @@ def test_a_dry_run_names_suites_and_coverage_and_touches_nothing(tmp_path):
 def test_all_suites_are_planned_round_by_round(tmp_path):
     path = write_site(tmp_path)
     suites = document("validate", "-f", path, "--all", "--dry-run", code=0)["suites"]
-    names = ["preflight", "latency", "bandwidth", "incast", "mixed", "burst", "collective", "soak"]
+    names = ["preflight", "latency", "bandwidth", "incast"]
+    names += ["mixed", "burst", "collective", "tcp", "soak"]
+        "preflight",
+        "latency",
+        "bandwidth",
+        "incast",
+        "mixed",
+        "burst",
+        "collective",
+        "tcp",
+        "soak",
+    ]
     assert [suite["suite"] for suite in suites] == names
     for suite in suites:
         assert suite["rounds"] == len(suite["plan"]) > 0

@@ -7,6 +7,7 @@ from fabric.topology import ClosShape, PortRef
 from tests.sites import make_site
 from tests.validation.fake import FakeFabric
 from tests.validation.test_judgement import once, run, site_with
+from validation import frames
 from validation.certify import certify, lacking
 from validation.criteria import required_checks
 from validation.planned import outline, rounds
@@ -213,3 +214,26 @@ def test_an_outline_says_what_would_be_sent(tmp_path, suite):
     assert said["seconds"] == pytest.approx(sum(step.duration_us for step in plan.steps) / 1e6)
     assert said["sizes_bytes"]
     assert 0 < said["pairs"] <= 20
+
+
+def test_a_twin_says_that_it_knows_nothing_of_tcp_stacks(fabric):
+    made = run(fabric, "tcp")
+    (said,) = [c for c in made.all_checks if c.id == "tcp.latency"]
+    assert said.verdict == "SKIP"
+    assert "no host's TCP stack" in said.reason
+    assert made.verdict == "PASS"
+    assert disagreements(fabric.site, made) == []
+    assert len(frames.latency_frame(made)) == len(frames.tcp_latency_frame(made)) == 0
+    plan = SUITES["tcp"].plan(fabric.site)
+    assert plan.expected == {"pairs": 6}
+    assert plan.note
+
+
+def test_real_hosts_play_tcp_ping_pong_between_the_same_pairs(tmp_path):
+    plan = SUITES["tcp"].plan(make_site(tmp_path, ClosShape(5, 1, 0), environment="site"))
+    assert plan.expected == {"pairs": 10, "tcp pairs": 10}
+    for rdma, tcp in zip(plan.steps[::2], plan.steps[1::2], strict=True):
+        assert [s.role for s in (*rdma.streams, *tcp.streams)] == ["roce", "default"]
+        assert list(rdma.pairs()) == list(tcp.pairs())
+        hosts = [end.device for pair in tcp.pairs() for end in pair]
+        assert len(set(hosts)) == len(hosts) == 4  # one of five has a bye

@@ -18,6 +18,7 @@ from validation.suites import (
     mixed,
     preflight,
     soak,
+    tcp,
 )
 from validation.traffic import TrafficPlan
 
@@ -47,6 +48,7 @@ SUITES: dict[str, Suite] = {
         Suite(mixed.NAME, "TCP beside RDMA, each with its share", mixed.plan, mixed.judge),
         Suite(burst.NAME, "on/off senders to one receiver", burst.plan, burst.judge),
         Suite(collective.NAME, "a trainer's exchanges", collective.plan, collective.judge),
+        Suite(tcp.NAME, "TCP's ping-pong beside RDMA's", tcp.plan, tcp.judge),
         Suite(soak.NAME, "short collectives, chained and sampled", soak.plan, soak.judge),
     )
 }

@@ -9,7 +9,10 @@ from fabric.topology import ClosShape
 from tests.sites import make_site
 from tests.validation.fake import FakeFabric
 from tests.validation.perftest.hosts import running_hosts
+from validation.observation import Observation
 from validation.probes import commands_for
+from validation.probes.hosts.instrument import ReportError
+from validation.probes.hosts.tcp import half_trips_us
 from validation.run import run_suites
 from validation.suites import SUITES
 
@@ -62,3 +65,36 @@ def _first_steps(plan, count):
 
 def _only(suite, plan):
     return replace(suite, plan=lambda site: plan)
+
+
+def test_tcp_ping_pong_is_of_every_answer_and_judged_by_nobody(tmp_path, monkeypatch):
+    with running_hosts(tmp_path, monkeypatch, shape=ClosShape(2, 1, 0)) as hosts:
+        probe = hosts.probe()
+        probe.prepare()
+        rdma, tcp = SUITES["tcp"].plan(hosts.site).steps
+        # Loopback stands for the NIC: real sockets need an address that is there.
+        port = probe._facts["host2"].ports["ens1f0"]
+        here = replace(port, gid=replace(port.gid, address="127.0.0.1"))
+        measures = [probe.run(rdma)]
+        probe._facts["host2"] = replace(probe._facts["host2"], ports={"ens1f0": here})
+        measures.append(probe.run(tcp))
+        assert [m.lost for m in measures] == [{}, {}]
+        (pair,) = tcp.pairs()
+        flow = measures[1].flow(pair, "default")
+        assert len(flow.latency_us) == flow.completed == 5000
+        assert flow.latency_us.min() > 0
+        assert measures[1].flow(pair, "roce") is None
+        plan = SUITES["tcp"].plan(hosts.site)
+        seen = Observation(hosts.site, plan, tuple(measures), {}, {}, {}, "hardware")
+        *answers, said = SUITES["tcp"].judge(seen)
+        assert {c.verdict for c in answers} == {"PASS"}
+        assert said.verdict == "SKIP"
+        assert said.reason.startswith("measured, not judged: TCP takes ")
+        assert hosts.left() == ([], [])
+
+
+def test_samples_that_cannot_be_are_refused():
+    for text in ("", "[]", "[1.0, -2]", "nothing", '{"a": 1}'):
+        with pytest.raises(ReportError):
+            half_trips_us(text)
+    assert list(half_trips_us("Waiting\n[1.5, 2.5]")) == [1.5, 2.5]

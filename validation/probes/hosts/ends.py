@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from functools import partial
 
@@ -13,7 +14,13 @@ from validation.probes.hosts.instruments import INSTRUMENTS
 from validation.probes.hosts.options import Options
 from validation.probes.hosts.pairtest import End, PairTest, iterations_of
 from validation.probes.hosts.ports import Ports
-from validation.probes.hosts.tcp import client_words, default_tos, server_words
+from validation.probes.hosts.tcp import (
+    answer_words,
+    client_words,
+    default_tos,
+    ping_words,
+    server_words,
+)
 from validation.traffic import Step, TrafficPlan, application_tos
 
 TCP_EXAMPLE = "iperf3"
@@ -80,6 +87,9 @@ def planned_commands(site: Site, plan: TrafficPlan, options: Options) -> list[di
 def _planned(site: Site, test: PairTest, port: int, options: Options) -> tuple[str, str]:
     target = site.host(test.target.device).nics[test.target.port]
     address = target.address or "ADDRESS"
+    if test.stream.role != "roce" and test.stream.kind == "ping":
+        asks = ping_words(test.stream, address, port, test.iterations or 0, default_tos(site))
+        return shlex.join(answer_words(port, test.stream)), shlex.join(asks)
     if test.stream.role != "roce":
         server = server_words(TCP_EXAMPLE, port)
         seconds = test.seconds or options.seconds

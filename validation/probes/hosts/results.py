@@ -57,6 +57,9 @@ class Results:
         if code != "0":
             raise ReportError(self._why(pair, code))
         out = pair.files.get(f"{pair.client}.out", "")
+        if pair.program and pair.test.stream.kind == "ping":
+            samples = tcp.half_trips_us(out)
+            return _flow_of(pair, len(samples), 0.0, samples)
         if pair.program:
             server_out = pair.files.get(f"{pair.server}.out", "")
             rate = tcp.goodput_bps(pair.program, out, server_out)

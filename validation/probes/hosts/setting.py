@@ -60,13 +60,18 @@ class Setting:
         )
 
     def _tcp_words(self, pair: RunningPair, peer: str) -> tuple[str, ...]:
+        test, tos = pair.test, tcp.default_tos(self.site)
+        if test.stream.kind == "ping":
+            if not peer:
+                return tcp.answer_words(pair.port, test.stream)
+            return tcp.ping_words(test.stream, peer, pair.port, test.iterations or 0, tos)
         if not peer:
             return tcp.server_words(pair.program, pair.port)
         return tcp.client_words(
             pair.program,
-            pair.test.stream,
+            test.stream,
             peer,
             pair.port,
-            pair.test.seconds or self.options.seconds,
-            tcp.default_tos(self.site),
+            test.seconds or self.options.seconds,
+            tos,
         )

@@ -79,7 +79,7 @@ class StepRun:
         for pair in pairs:
             source, target = (self._setting.facts[host] for host in pair.hosts)
             if pair.test.stream.role != "roce":
-                pair.program = tcp.sender(source.programs, target.programs)
+                pair.program = tcp.sender(source.programs, target.programs, pair.test.stream.kind)
                 if not pair.program:
                     pair.lose("no TCP beside it: the ends share neither iperf3 nor python3")
             for end in pair.ends:

@@ -9,8 +9,12 @@ import json
 import math
 from collections.abc import Set
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fabric.site import Site
 from validation.probes.hosts.instrument import ReportError
+from validation.probes.hosts.options import Kind
 from validation.traffic import Stream
 
 _IPERF3, _PYTHON = "iperf3", "python3"
@@ -40,6 +44,33 @@ while time.monotonic() < until and (left > 0 or not size):
 peer.close()
 """
 
+# Both ends of a ping-pong: half of each round trip, as perftest counts it.
+_ANSWER = """
+import socket, sys
+port, size = map(int, sys.argv[1:])
+listener = socket.create_server(("", port))
+print("Waiting for client", flush=True)
+peer, _ = listener.accept()
+peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+while data := peer.recv(size, socket.MSG_WAITALL):
+    peer.sendall(data)
+"""
+_PING = """
+import json, socket, sys, time
+address, port, count, size, tos = sys.argv[1], *map(int, sys.argv[2:])
+peer = socket.create_connection((address, port), timeout=10)
+peer.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
+peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+data, samples, now = bytes(size), [], time.perf_counter_ns
+for _ in range(count + 100):
+    begun = now()
+    peer.sendall(data)
+    peer.recv(size, socket.MSG_WAITALL)
+    samples.append(now() - begun)
+peer.close()
+print(json.dumps([round(ns / 2000, 3) for ns in samples[100:]]))
+"""
+
 
 def default_tos(site: Site) -> int:
     """The TOS of traffic that no class claims, as in the simulator: the first free DSCP."""
@@ -47,9 +78,10 @@ def default_tos(site: Site) -> int:
     return next(dscp for dscp in range(64) if dscp not in taken) << 2
 
 
-def sender(source: Set[str], target: Set[str]) -> str:
-    """The program that both ends have; empty where there is none."""
-    return next((name for name in (_IPERF3, _PYTHON) if name in source and name in target), "")
+def sender(source: Set[str], target: Set[str], kind: Kind = "stream") -> str:
+    """The program that both ends have; empty where there is none. Only Python plays ping-pong."""
+    able = (_PYTHON,) if kind == "ping" else (_IPERF3, _PYTHON)
+    return next((name for name in able if name in source and name in target), "")
 
 
 def server_words(program: str, port: int) -> tuple[str, ...]:
@@ -69,6 +101,27 @@ def client_words(
         words = (program, "-c", address, "-p", str(port), "-J", "-P", str(stream.qps))
         return (*words, "-S", str(tos), *extent)
     return (program, "-c", _SEND, address, str(port), str(seconds), str(size), str(tos))
+
+
+def answer_words(port: int, stream: Stream) -> tuple[str, ...]:
+    """The end of a ping-pong that answers, for one connection."""
+    return (_PYTHON, "-c", _ANSWER, str(port), str(stream.message_bytes))
+
+
+def ping_words(stream: Stream, address: str, port: int, count: int, tos: int) -> tuple[str, ...]:
+    """The end of a ping-pong that asks, ``count`` times after a hundred that warm up."""
+    return (_PYTHON, "-c", _PING, address, *map(str, (port, count, stream.message_bytes, tos)))
+
+
+def half_trips_us(client_out: str) -> NDArray[np.float64]:
+    """Half round trips of a ping-pong. Raises ReportError where there are none."""
+    try:
+        samples = np.array(json.loads(client_out.splitlines()[-1]), dtype=np.float64)
+    except (ValueError, LookupError, TypeError) as error:
+        raise ReportError(f"{_PYTHON} reports no ping-pong ({error})") from error
+    if samples.ndim != 1 or not len(samples) or not np.all(samples > 0):
+        raise ReportError(f"{_PYTHON} reports no ping-pong that can be")
+    return samples
 
 
 def goodput_bps(program: str, client_out: str, server_out: str) -> float:
