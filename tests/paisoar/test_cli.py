@@ -96,16 +96,6 @@ def test_all_suites_are_planned_round_by_round(tmp_path):
     suites = document("validate", "-f", path, "--all", "--dry-run", code=0)["suites"]
     names = ["preflight", "latency", "bandwidth", "incast"]
     names += ["mixed", "burst", "collective", "tcp", "soak"]
-        "preflight",
-        "latency",
-        "bandwidth",
-        "incast",
-        "mixed",
-        "burst",
-        "collective",
-        "tcp",
-        "soak",
-    ]
     assert [suite["suite"] for suite in suites] == names
     for suite in suites:
         assert suite["rounds"] == len(suite["plan"]) > 0
