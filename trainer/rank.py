@@ -89,6 +89,17 @@ def _absent(names: Sequence[str]) -> Iterator[None]:
                 sys.modules.pop(name, None)
 
 
+def _remove_generated() -> None:
+    """Remove the sources that TensorFlow's AutoGraph has written to the temporary folder.
+
+    It would do so itself at the interpreter's end, which we do not wait for.
+    """
+    for name, module in list(sys.modules.items()):
+        if name.startswith("__autograph_generated_file"):
+            with contextlib.suppress(OSError, TypeError):
+                os.unlink(module.__file__)  # type: ignore[arg-type]  # noqa: PTH108
+
+
 def _end_with_input() -> None:
     """End this process and its children when the launcher's SSH session is gone."""
     while sys.stdin.buffer.read(1 << 12):
@@ -146,6 +157,7 @@ def main() -> int:
 
 if __name__ == "__main__":
     code = main()
+    _remove_generated()
     sys.stdout.flush()
     sys.stderr.flush()
     # Threads may still sit in a broken transport, and TensorFlow's teardown takes

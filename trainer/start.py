@@ -66,12 +66,11 @@ def script(context: RankContext, payload: dict[str, Any]) -> None:
 
 def _where(error: BaseException, folder: Path) -> str:
     """Where in the user's own files it happened, the innermost line last."""
-    frames = [
-        frame
+    return "\n".join(
+        f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}\n    {frame.line}'
         for frame in traceback.extract_tb(error.__traceback__)
         if Path(frame.filename).is_relative_to(folder) and "site-packages" not in frame.filename
-    ]
-    return "".join(traceback.format_list(frames)).rstrip("\n")
+    )
 
 
 def _exit_status(ended: SystemExit) -> int:

@@ -261,3 +261,20 @@ def test_what_the_documentation_imports_is_there():
         source = ast.parse((ROOT / f"{node.module.replace('.', '/')}.py").read_text())
         defined = {part.name for part in source.body if hasattr(part, "name")}
         assert {alias.name for alias in node.names} <= defined
+
+
+@pytest.mark.parametrize("end_", ["", "raise KeyError"])
+def test_sources_that_autograph_has_generated_are_removed(site_file, script, tmp_path, end_):
+    # As AutoGraph does it: a module of a file in the temporary folder, removed at exit.
+    generated = tmp_path / "__autograph_generated_filex1.py"
+    more = (
+        "import importlib.util, pathlib, sys\n"
+        f"path = pathlib.Path({str(generated)!r})\n"
+        "path.touch()\n"
+        "spec = importlib.util.spec_from_file_location(path.stem, path)\n"
+        "sys.modules[path.stem] = importlib.util.module_from_spec(spec)\n"
+        f"{end_}\n"
+    )
+    code, _, error = end(begin(*START, "-f", site_file, "--ranks", "1", script(more)))
+    assert code == (3 if end_ else 0), error
+    assert not generated.exists()
