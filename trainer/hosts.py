@@ -7,10 +7,12 @@ The user's keys or agent log in (``fabric.access``); host keys are checked.
 from __future__ import annotations
 
 import contextlib
+import functools
 import shutil
 import socket
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import psutil
 
@@ -23,6 +25,11 @@ from trainer.supervise import Meeting, Place
 # A host that is stopped or lost says nothing and closes nothing.
 SILENT_AFTER_S = 8.0
 JOIN_WITHIN_S = 120.0
+# Emulated processors take minutes to load TensorFlow, and say nothing in between.
+LAB_SILENT_AFTER_S = 300.0
+LAB_JOIN_WITHIN_S = 900.0
+# Of an option that is given twice, ssh takes the first.
+_LAB_PATIENCE = ("ConnectTimeout=120", "ServerAliveInterval=10", "ServerAliveCountMax=6")
 _OUTSIDE = "192.0.2.1"  # of the documentation's range (RFC 5737): nothing is sent there
 
 
@@ -69,7 +76,7 @@ def places_on(
     each, more = divmod(ranks, len(chosen))
     places: list[Place] = []
     for number, host in enumerate(chosen):
-        command = ssh_command(access_to(site, host))
+        command = _brought_here(site, ssh_command(access_to(site, host)))
         places += [
             Place(host, command, python, network=settings_for(site, host, place, wishes))
             for place in range(each + (number < more))
@@ -110,12 +117,38 @@ def own_address() -> str:
 
 
 def meeting_for(site: Site, hosts: Sequence[str]) -> Meeting:
-    """Where ranks on these hosts reach the launcher: its address towards the first of them."""
+    """Where ranks on these hosts reach the launcher: its address towards the first of them.
+
+    Guests of a lab have no way out; their loopback leads here by SSH.
+    """
+    if site.environment == "lab":
+        return Meeting(
+            port=_lab_port(site.path),
+            silent_after_s=LAB_SILENT_AFTER_S,
+            join_within_s=LAB_JOIN_WITHIN_S,
+        )
     return Meeting(
         host=_address_towards(access_to(site, hosts[0]).host),
         silent_after_s=SILENT_AFTER_S,
         join_within_s=JOIN_WITHIN_S,
     )
+
+
+@functools.cache
+def _lab_port(file: Path) -> int:
+    """A free port of loopback, where the ranks of this site's lab meet in this process."""
+    del file  # one port a site
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def _brought_here(site: Site, command: tuple[str, ...]) -> tuple[str, ...]:
+    """``ssh`` to a guest of a lab brings the place of the meeting along, and has patience."""
+    if site.environment != "lab":
+        return command
+    place = f"127.0.0.1:{_lab_port(site.path)}"
+    patience = (word for option in _LAB_PATIENCE for word in ("-o", option))
+    return (command[0], *patience, "-R", f"{place}:{place}", *command[1:])
 
 
 def _address_towards(host: str) -> str:

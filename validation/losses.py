@@ -8,7 +8,7 @@ is stricter. A port that shows neither proves nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fabric.topology import PortRef
 from validation import causes
@@ -35,6 +35,9 @@ _DROPS = (
 # Snapshots of two devices are taken apart in time, and a link never is quite idle.
 _CABLE_SLACK_PACKETS = 200
 _CABLE_SLACK_SHARE = 0.001
+
+_SOFTWARE = "Soft-RoCE neither obeys a pause nor slows down when marked"
+_NO_PROOF = "Soft-RoCE: that nothing was lost here shows no lossless class"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,10 @@ def loss_checks(observation: Observation, *, lossy_too: bool = False) -> list[Ch
         if drops and sum(drop.packets for drop in drops) > limit:
             for drop in drops:
                 text = f"{drop.port.device} {drop.port.port}: {_reason(observation, drop)}"
+                if drop.side == "egress" and _software(observation):
+                    reason = f"{text}; {_SOFTWARE}: a full queue drops, whatever its settings"
+                    checks.append(judge.skipped("loss", drop.port, reason))
+                    continue
                 checks.append(
                     judge.at_most(
                         "loss", drop.port, drop.packets, limit, "packets", reason=text, at=drop.port
@@ -79,8 +86,13 @@ def loss_checks(observation: Observation, *, lossy_too: bool = False) -> list[Ch
             checks.append(judge.skipped("loss", device, excused))
         elif not unproven:
             lost = sum(drop.packets for drop in drops)
-            checks.append(judge.at_most("loss", device, lost, limit, "packets"))
+            caveat = _NO_PROOF if _software(observation) else ""
+            checks.append(judge.at_most("loss", device, lost, limit, "packets", caveat=caveat))
     return checks
+
+
+def _software(observation: Observation) -> bool:
+    return observation.evidence_class == "soft-roce"
 
 
 def _told_apart(observation: Observation, drops: list[_Drop]) -> tuple[list[_Drop], str]:
@@ -120,7 +132,8 @@ def retransmission_checks(observation: Observation) -> list[Check]:
     """``retransmission``: NAKs, timeouts and reordering of each host, all of them zero.
 
     A NIC that counts none of them is named (``uncounted``) and judged by what makes one
-    send again: packets that were dropped anywhere.
+    send again: packets that were dropped anywhere. What Soft-RoCE sends again is named and
+    not judged.
     """
     return list(_zero(observation, "retransmission", observation.site.topology.hosts))
 
@@ -272,8 +285,18 @@ def _zero(observation: Observation, check: str, devices: tuple[str, ...]) -> Ite
         found = _sum_is_zero(observation, judge, check, device, RETRANSMISSIONS)
         if found.verdict == "SKIP":
             yield from _by_drops(observation, check, device, found.reason)
+        elif found.value is not None and _software(observation):
+            yield _of_software(judge, found)
         else:
             yield found
+
+
+def _of_software(judge: Judge, found: Check) -> Check:
+    """What a host counted of retransmissions, as far as it says anything there."""
+    if found.verdict == "PASS":
+        return replace(found, reason=_NO_PROOF)
+    reason = f"{found.reason}; {_SOFTWARE}: under load it loses packets and sends them again"
+    return judge.skipped("retransmission", found.subject, reason)
 
 
 def _sum_is_zero(

@@ -96,7 +96,7 @@ def _demo(
     def show(console: Console) -> None:
         console.print(f"Everything is in {walked.folder}; the report is {walked.report}")
 
-    return Answer(walked.to_json(), show, good=walked.good)
+    return Answer(walked.to_json(), show, good=walked.good, exit_code=walked.exit_code)
 
 
 @contextlib.contextmanager

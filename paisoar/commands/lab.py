@@ -1,4 +1,4 @@
-"""``paisoar lab up | down | status``."""
+"""``paisoar lab up | run | down | status``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from fabric.access import lab_dir_of
 from fabric.errors import InputError
@@ -20,6 +21,7 @@ from paisoar.console import (
     JsonOption,
     Ui,
     command_line,
+    console,
     count_of,
     run,
 )
@@ -28,6 +30,11 @@ if TYPE_CHECKING:
     from fabric.lab import LabStatus, Sizes
 
 DEFAULT_HOSTS = 2
+HOSTS_OF_RUN = 3
+
+HostMemory = Annotated[int, typer.Option(min=256, help="MiB of memory of a host.")]
+SwitchMemory = Annotated[int, typer.Option(min=192, help="MiB of the switch.")]
+HostCpus = Annotated[int, typer.Option(min=1, max=16, help="Processors of a host.")]
 
 lab = typer.Typer(
     no_args_is_help=True,
@@ -42,9 +49,9 @@ def up(
         int | None,
         typer.Option(min=2, max=4, help="How many hosts, where there is no site yet; 2 if unsaid."),
     ] = None,
-    host_memory: Annotated[int, typer.Option(min=256, help="MiB of memory of a host.")] = 2048,
-    switch_memory: Annotated[int, typer.Option(min=192, help="MiB of the switch.")] = 384,
-    host_cpus: Annotated[int, typer.Option(min=1, max=16, help="Processors of a host.")] = 1,
+    host_memory: HostMemory = 2048,
+    switch_memory: SwitchMemory = 384,
+    host_cpus: HostCpus = 1,
     as_json: JsonOption = False,
 ) -> None:
     """Start the guests of a site; without a fabric.yaml, write one for a lab first."""
@@ -53,6 +60,60 @@ def up(
         from fabric.lab import Sizes
 
         return _up(ui, file, hosts, Sizes(host_memory, switch_memory, host_cpus))
+
+    run(as_json, work)
+
+
+@lab.command(name="run")
+def run_all(
+    file: FileOption = DEFAULT_FILE,
+    hosts: Annotated[
+        int | None,
+        typer.Option(min=2, max=4, help="How many hosts, where there is no site yet; 3 if unsaid."),
+    ] = None,
+    seconds: Annotated[
+        int | None, typer.Option(help="How long a stream of bandwidth and incast runs.")
+    ] = None,
+    no_train: Annotated[bool, typer.Option("--no-train", help="Leave the training out.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the guests up at the end.")] = False,
+    host_memory: HostMemory = 2048,
+    switch_memory: SwitchMemory = 384,
+    host_cpus: HostCpus = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Walk all of it on virtual machines, from plan to report, and stop them.
+
+    Two hosts cannot have an incast: they are validated, but neither certified nor trained on.
+    """
+
+    def work(ui: Ui) -> Answer:
+        from fabric.lab import Sizes
+        from paisoar.labline import LabLine
+        from validation.probes.hosts.options import Options
+
+        out = console()
+
+        def tell(text: Text) -> None:
+            if as_json:
+                ui.say(text)
+            else:
+                out.print(text, soft_wrap=True)
+
+        walked = LabLine(
+            ui,
+            file,
+            tell,
+            hosts=hosts or (None if file.exists() else HOSTS_OF_RUN),
+            sizes=Sizes(host_memory, switch_memory, host_cpus),
+            options=None if seconds is None else Options(seconds=seconds),
+            training=not no_train,
+            keep=keep,
+        ).walk()
+
+        def show(out: Console) -> None:
+            out.print(f"The report is {walked.report}", soft_wrap=True)
+
+        return Answer(walked.to_json(), show, good=walked.good, exit_code=walked.exit_code)
 
     run(as_json, work)
 
@@ -82,10 +143,17 @@ def _site(file: Path) -> Site:
 
 
 def _up(ui: Ui, file: Path, hosts: int | None, sizes: Sizes) -> Answer:
-    from fabric.lab import up as start
-
     wrote = not file.exists()
-    if wrote:
+    state = start(ui, file, hosts, sizes)
+    document = {**state.to_json(), "file": str(file), "wrote": wrote}
+    return Answer(document, lambda out: _show(out, state, file))
+
+
+def start(ui: Ui, file: Path, hosts: int | None, sizes: Sizes) -> LabStatus:
+    """Start the guests with progress; without a file, write the site's first."""
+    from fabric.lab import up as boot
+
+    if not file.exists():
         _write_site(ui, file, hosts or DEFAULT_HOSTS)
     site = _site(file)
     there = len(site.topology.hosts)
@@ -97,9 +165,7 @@ def _up(ui: Ui, file: Path, hosts: int | None, sizes: Sizes) -> Answer:
             advice="Leave --hosts out, or start in another folder.",
         )
     with ui.steps("starting guests") as step:
-        state = start(site, lambda done, total, what: step(what, done, total), sizes)
-    document = {**state.to_json(), "file": str(file), "wrote": wrote}
-    return Answer(document, lambda out: _show(out, state, file))
+        return boot(site, lambda done, total, what: step(what, done, total), sizes)
 
 
 def _write_site(ui: Ui, file: Path, hosts: int) -> None:
