@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 from functools import partial
 from types import FrameType
 
@@ -21,7 +22,10 @@ def main() -> None:
     interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if interruptible:
         signal.signal(signal.SIGINT, _leave_before)
-    from paisoar.cli import main as command_line
+    if sys.argv[1:2] == ["gate"]:
+        from paisoar.quick import main as command_line
+    else:
+        from paisoar.cli import main as command_line
 
     try:
         if interruptible:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable
 from importlib.metadata import version
-from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from fabric.errors import InputError
 from paisoar.commands.audit import audit
 from paisoar.commands.bench_fabric import bench
 from paisoar.commands.certify import certificate, certify
@@ -32,14 +28,7 @@ from paisoar.commands.tune import tune
 from paisoar.commands.twin import twin
 from paisoar.commands.validate import validate
 from paisoar.commands.watch import watch
-from paisoar.console import EXIT_FAULT, EXIT_INTERRUPTED, console, report_error
-from paisoar.streams import StdoutLostError, guard_streams
-
-# What a command line is refused with; Typer names its kinds, such as this one, not itself.
-_UsageError: Any = typer.BadParameter.__base__
-
-# As a shell reports a program that the signal SIGPIPE has ended.
-EXIT_READER_GONE = 141
+from paisoar.running import main_of
 
 COMMANDS: tuple[Callable[..., None], ...] = (
     demo,
@@ -110,37 +99,4 @@ for name, group in GROUPS.items():
 
 def main() -> None:
     """Run the command line, and exit."""
-    # TensorFlow's start-up messages are no result of ours.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
-    guard_streams()
-    try:
-        code = _run(sys.argv[1:])
-        sys.stdout.flush()
-    except StdoutLostError as lost:
-        code = EXIT_READER_GONE if lost.reader_gone else EXIT_FAULT
-        if not lost.reader_gone:
-            console(stderr=True).print(f"error: stdout cannot be written: {lost.reason}")
-    sys.exit(code)
-
-
-def _run(arguments: list[str]) -> int:
-    """Carry out one command; returns its exit code."""
-    try:
-        return int(app(arguments, prog_name="paisoar", standalone_mode=False) or 0)
-    except (KeyboardInterrupt, typer.Abort):
-        return EXIT_INTERRUPTED
-    except _UsageError as error:
-        wrong = InputError(
-            error.format_message() or "no command was named",
-            advice=f"Try `{error.ctx.command_path if error.ctx else 'paisoar'} --help`.",
-        )
-        report_error(wrong, as_json=_wants_json(arguments), err=console(stderr=True))
-        return wrong.exit_code
-
-
-def _wants_json(arguments: list[str]) -> bool:
-    """Whether one JSON document is due, of a command line that could not be understood."""
-    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    pairs = pairwise(options)
-    return "--json" in options or ("--format", "json") in pairs or "--format=json" in options
+    main_of(app)

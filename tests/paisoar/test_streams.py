@@ -90,14 +90,13 @@ def test_ctrl_c_amid_the_imports_ends_with_130(tmp_path):
     assert process.returncode == 130
 
 
-def test_ctrl_c_before_a_command_has_begun_ends_with_130(monkeypatch, capsys):
-    from paisoar import cli
+def test_ctrl_c_before_a_command_has_begun_ends_with_130(capsys):
+    from paisoar.running import carry_out
 
     def interrupted(*_arguments, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "app", interrupted)
-    assert cli._run(["check"]) == 130
+    assert carry_out(interrupted, ["check"]) == 130
     assert capsys.readouterr() == ("", "")
 
 
@@ -127,11 +126,12 @@ def test_ctrl_c_before_a_command_has_begun_ends_with_130(monkeypatch, capsys):
     ],
 )
 def test_a_wrong_command_line_is_one_json_document_too(tmp_path, monkeypatch, capsys, arguments):
-    from paisoar.cli import _run
+    from paisoar.cli import app
+    from paisoar.running import carry_out
 
     monkeypatch.chdir(tmp_path)
     wanted = arguments if "--format" in arguments else [*arguments, "--json"]
-    assert _run(wanted) == 2
+    assert carry_out(app, wanted) == 2
     said = capsys.readouterr()
     error = json.loads(said.out)["error"]
     assert error["exit_code"] == 2
@@ -140,9 +140,10 @@ def test_a_wrong_command_line_is_one_json_document_too(tmp_path, monkeypatch, ca
 
 
 def test_without_json_a_wrong_command_line_says_nothing_on_stdout(capsys):
-    from paisoar.cli import _run
+    from paisoar.cli import app
+    from paisoar.running import carry_out
 
-    assert _run(["check", "--", "--json"]) == 2
+    assert carry_out(app, ["check", "--", "--json"]) == 2
     said = capsys.readouterr()
     assert said.out == ""
     assert "paisoar check --help" in said.err

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -156,3 +157,23 @@ def test_scripts_are_not_made_out_for_paths_that_would_need_quotes(site, tmp_pat
     moved.write_text(site.path.read_text())
     with pytest.raises(InputError, match="cannot be written into scripts"):
         export_files(load_site(moved), tmp_path / "out")
+
+
+def test_the_answer_does_not_wait_for_other_commands_to_load(watched):
+    """What is imported decides how long the gate takes; a clock would measure the machine."""
+    code = (
+        "import sys; sys.argv[1:] = ['gate', '-f', sys.argv[1]]\n"
+        "import atexit; atexit.register(lambda: print(*sys.modules))\n"
+        "from paisoar.__main__ import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, watched.site.path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stdout.split())
+    assert "validation.gate" in loaded
+    slow = {"paisoar.cli", "pandas", "pyarrow", "sqlalchemy", "asyncssh", "netmiko", "numba"}
+    assert loaded & {*slow, "tensorflow", "prometheus_client", "matplotlib"} == set()
