@@ -20,6 +20,8 @@ MANAGEMENT = "mgmt0"
 MANAGEMENT_NET = "192.168.253.0/24"
 MANAGEMENT_ADDRESS = "192.168.253.15"
 START_MTU = 1500
+# Interfaces that guests have beside the site's.
+RESERVED = (MANAGEMENT, "br-lab", "lo")
 # Of a cable's speed, what a host sends. A switch that an emulated processor kept waiting
 # catches up then: its queue stands for two senders, not for a pause of one.
 HOST_RATE = 0.9
@@ -84,41 +86,47 @@ def signature(guests: tuple[Guest, ...]) -> str:
 
 
 def _require_lab(site: Site) -> None:
-    def wrong(reason: str, *key: str, advice: str = "") -> InputError:
-        return InputError(reason, file=site.path, key=".".join(key), advice=advice)
-
     if site.environment != "lab":
-        raise wrong(
+        raise _wrong(
+            site,
             f"the site's environment is {site.environment}, not lab",
             "environment",
             advice="In an empty folder `paisoar lab up` writes a site of its own.",
         )
     switches = site.topology.switches
     if len(switches) != 1:
-        raise wrong(f"a lab has one switch, not {len(switches)}", "devices")
+        raise _wrong(site, f"a lab has one switch, not {len(switches)}", "devices")
     if len(site.topology.hosts) > MAX_HOSTS:
-        raise wrong(f"a lab has up to {MAX_HOSTS} hosts", "devices")
-    for name, device in site.devices.items():
-        if device.mgmt.address not in LOOPBACK or device.mgmt.port < 1024:
-            raise wrong(
-                "a guest is reached on loopback",
-                f"devices.{name}.mgmt",
-                advice="Write address: 127.0.0.1 and a port from 1024 on.",
-            )
-        if device.mgmt.user not in ("", "root"):
-            raise wrong("the user of a guest is root", f"devices.{name}.mgmt.user")
-        if isinstance(device, SwitchSpec):
-            if device.os != "bridge":
-                raise wrong(
-                    f"the lab's switch is a Linux bridge, not {device.os}",
-                    f"devices.{name}.os",
-                    advice="Write os: bridge.",
-                )
-            continue
-        for port, nic in device.nics.items():
-            if nic.family != "rxe":
-                key = f"devices.{name}.nics.{port}.family"
-                raise wrong(f"a guest's NIC is Soft-RoCE, not {nic.family}", key, advice="rxe.")
+        raise _wrong(site, f"a lab has up to {MAX_HOSTS} hosts", "devices")
+    for link in site.topology.links:
+        for end in (link.a, link.b):
+            if end.port in RESERVED:
+                reason = f"{end}: guests have an interface {end.port} of their own"
+                raise _wrong(site, reason, "cables")
+    for name in site.devices:
+        _require_guest(site, name)
+
+
+def _require_guest(site: Site, name: str) -> None:
+    device, at = site.devices[name], f"devices.{name}"
+    if device.mgmt.address not in LOOPBACK or device.mgmt.port < 1024:
+        advice = "Write address: 127.0.0.1 and a port from 1024 on."
+        raise _wrong(site, "a guest is reached on loopback", f"{at}.mgmt", advice=advice)
+    if device.mgmt.user not in ("", "root"):
+        raise _wrong(site, "the user of a guest is root", f"{at}.mgmt.user")
+    if isinstance(device, SwitchSpec):
+        if device.os != "bridge":
+            reason = f"the lab's switch is a Linux bridge, not {device.os}"
+            raise _wrong(site, reason, f"{at}.os", advice="Write os: bridge.")
+        return
+    for port, nic in device.nics.items():
+        if nic.family != "rxe":
+            reason = f"a guest's NIC is Soft-RoCE, not {nic.family}"
+            raise _wrong(site, reason, f"{at}.nics.{port}.family", advice="Write family: rxe.")
+
+
+def _wrong(site: Site, reason: str, key: str, *, advice: str = "") -> InputError:
+    return InputError(reason, file=site.path, key=key, advice=advice)
 
 
 def _guest(site: Site, sizes: Sizes, name: str, number: int) -> Guest:

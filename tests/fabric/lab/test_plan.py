@@ -122,6 +122,7 @@ def test_another_site_has_another_signature(lab_of):
     ("old", "new", "said"),
     [
         ("family: rxe", "family: mlx5", "devices.host1.nics.ens1f0.family"),
+        ("switch1:swp2", "switch1:mgmt0", "cables: switch1:mgmt0: guests have an interface"),
         ("os: bridge", "os: switchdev", "devices.switch1.os"),
         ("address: 127.0.0.1, port: 22201", "address: 192.0.2.1, port: 22201", "host1.mgmt"),
         ("port: 22201, user: root", "port: 22201, user: ops", "devices.host1.mgmt.user"),
