@@ -42,7 +42,8 @@ class NetworkSettings:
     tcp_traffic_class: int = 0
     mtu: int = 1024
     timeout: int = 18
-    retry_count: int = 7
+    # Not 7: Soft-RoCE would try for ever (Linux drivers/infiniband/sw/rxe/rxe_comp.c).
+    retry_count: int = 6
     rnr_retry: int = 7
     min_rnr_timer: int = 12
     hop_limit: int = 64

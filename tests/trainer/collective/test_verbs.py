@@ -119,6 +119,14 @@ def test_the_settings_reach_the_queue_pairs(monkeypatch):
     assert {r.sgid_index for r in fabric.routes} == {2}
 
 
+def test_soft_roce_too_gives_up_on_a_peer_by_default(monkeypatch):
+    fabric = use(monkeypatch)
+    with group(2, "verbs") as ranks:
+        ranks(lambda c: c.barrier())
+    # rxe never counts down from 7.
+    assert all(0 < a.retry_cnt < 7 for a in fabric.attributes)
+
+
 def test_a_broken_network_names_the_neighbour_the_device_and_the_settings(monkeypatch):
     monkeypatch.setattr("trainer.collective.membership._VERDICT_S", 0.2)
     fabric = use(monkeypatch)
