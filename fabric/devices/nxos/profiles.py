@@ -61,7 +61,7 @@ def _named(section: Section) -> list[str]:
 def _profiles(port: Section, running: Sequence[Section]) -> Iterator[Section | None]:
     """Profiles that take effect, nearest first; None for one that is not shown."""
     wanted = _named(port)
-    for _ in range(_LEVELS):
+    for _ in range(_LEVELS if wanted else 0):
         level = [_profile(name, running) for name in wanted]
         yield from (one for one in level if one is None or "state enabled" in one.lines())
         wanted = [name for one in level if one is not None for name in _named(one)]

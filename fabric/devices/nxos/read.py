@@ -86,11 +86,14 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
 
 def _saved(outputs: Outputs, configured: Iterable[str], unread: list[str]) -> bool | None:
     """None also of a startup configuration that was cut off."""
-    startup = parse(outputs.get(STARTUP, ""))
+    saved = is_saved(outputs, RUNNING, STARTUP, sha256, unread)
+    if saved is not False:
+        return saved
+    startup = parse(outputs[STARTUP])
     if startup and _lost(outputs[STARTUP], startup, _configured(startup), configured)[0]:
         unread.append(f"startup configuration: '{STARTUP}' seems cut off")
         return None
-    return is_saved(outputs, RUNNING, STARTUP, sha256, unread)
+    return False
 
 
 def _configured(sections: Iterable[Section]) -> dict[str, Section]:
