@@ -10,11 +10,11 @@ from trainer.timeline import TracedCourier, trace_document, write_trace
 
 def test_off_it_records_nothing_and_costs_next_to_nothing():
     timeline.stop()
-    began = time.perf_counter()
+    began = time.process_time()
     for _ in range(10_000):
         with timeline.span("compute", "step"):
             pass
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 0.5
 
 
 def test_collectives_stand_in_the_timeline_with_what_they_were_for(tmp_path):

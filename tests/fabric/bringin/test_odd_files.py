@@ -11,10 +11,10 @@ from fabric.yamlfile import load_yaml
 
 
 def refused(path):
-    begun = time.monotonic()
+    begun = time.process_time()
     with pytest.raises(InputError) as caught:
         read_source(path)
-    assert time.monotonic() - begun < 10
+    assert time.process_time() - begun < 10
     assert str(path) in caught.value.message
     assert "\n" not in caught.value.message
     return caught.value
