@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.trainer.collective.fake_verbs import FakeFabric
+from tests.fake_verbs import FakeFabric
 from tests.trainer.collective.test_ring import expected
 from tests.trainer.groups import Group, group
 from trainer.collective.dtypes import BFLOAT16, ReduceOp

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabric.errors import InputError, PeerError
-from tests.trainer.collective.fake_verbs import FakeFabric
+from tests.fake_verbs import FakeFabric
 from tests.trainer.groups import Group, group
 from trainer.collective.communicator import Communicator, alone
 from trainer.collective.dtypes import ReduceOp
