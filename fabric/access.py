@@ -27,7 +27,10 @@ INVENTORY = "inventory.json"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Where and how to log in. ``password`` never shows in a repr or a log."""
+    """Where and how to log in. ``password`` never shows in a repr or a log.
+
+    ``slow``: an emulated processor, which may answer much later than others do.
+    """
 
     host: str
     port: int
@@ -35,6 +38,7 @@ class Access:
     known_hosts: Path
     key_file: Path | None = None
     password: str | None = field(default=None, repr=False)
+    slow: bool = False
 
 
 def twin_dir(site: Site) -> Path:
@@ -90,6 +94,7 @@ def access_to(site: Site, device: str) -> Access:
             user=spec.mgmt.user or "root",
             known_hosts=folder / "known_hosts",
             key_file=folder / "id_ed25519",
+            slow=True,
         )
     prefix = "PAISOAR_SWITCH" if isinstance(spec, SwitchSpec) else "PAISOAR_HOST"
     key = os.environ.get(f"{prefix}_KEY")

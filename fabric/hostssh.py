@@ -24,6 +24,7 @@ from fabric.errors import DeviceError, UnreachableError
 
 CONNECT_TIMEOUT_S = 15.0
 COMMAND_TIMEOUT_S = 60.0
+SLOW_FACTOR = 6
 # OpenSSH lets one connection hold ten sessions (MaxSessions); this leaves room.
 SESSIONS_PER_HOST = 2
 # Key exchange is computing, not waiting: more at once only makes each slower.
@@ -116,10 +117,11 @@ class _Hosts:
     async def run(
         self, device: str, access: Access, commands: Sequence[str], sudo: bool
     ) -> dict[str, Answer]:
+        wait_s = _patient(access, COMMAND_TIMEOUT_S)
         async with self.gate:
             connection, kept = await self.connection(device, access)
             try:
-                return await _run_all(device, connection, commands, sudo)
+                return await _run_all(device, connection, commands, sudo, wait_s)
             except UnreachableError:
                 # A connection kept from before may have died since: the host may not.
                 connection.abort()
@@ -127,7 +129,7 @@ class _Hosts:
                     raise
             connection = await _connect(device, access)
             self.connections[(access.host, access.port, access.user)] = connection
-            return await _run_all(device, connection, commands, sudo)
+            return await _run_all(device, connection, commands, sudo, wait_s)
 
 
 _lock = threading.Lock()
@@ -186,7 +188,7 @@ async def _connect(device: str, access: Access) -> asyncssh.SSHClientConnection:
             access.port,
             username=access.user,
             known_hosts=str(access.known_hosts),
-            connect_timeout=CONNECT_TIMEOUT_S,
+            connect_timeout=_patient(access, CONNECT_TIMEOUT_S),
             **options,
         )
     except asyncssh.HostKeyNotVerifiable as error:
@@ -207,7 +209,7 @@ async def _connect(device: str, access: Access) -> asyncssh.SSHClientConnection:
         raise UnreachableError(
             device,
             doing,
-            f"no answer within {CONNECT_TIMEOUT_S:g} s",
+            f"no answer within {_patient(access, CONNECT_TIMEOUT_S):g} s",
             advice=f"Try `ssh -p {access.port} {access.user}@{access.host}`: is it the SSH port of "
             f"{device}, and is the device up?",
         ) from error
@@ -222,28 +224,36 @@ async def _connect(device: str, access: Access) -> asyncssh.SSHClientConnection:
         ) from error
 
 
+def _patient(access: Access, seconds: float) -> float:
+    return seconds * (SLOW_FACTOR if access.slow else 1)
+
+
 async def _run_all(
-    device: str, connection: asyncssh.SSHClientConnection, commands: Sequence[str], sudo: bool
+    device: str,
+    connection: asyncssh.SSHClientConnection,
+    commands: Sequence[str],
+    sudo: bool,
+    timeout_s: float,
 ) -> dict[str, Answer]:
     sessions = asyncio.Semaphore(SESSIONS_PER_HOST)
 
     async def one(command: str) -> Answer:
         async with sessions:
             sent = f"sudo -n -- sh -c {shlex.quote(command)}" if sudo else command
-            return await _run(device, connection, sent)
+            return await _run(device, connection, sent, timeout_s)
 
     answers = await asyncio.gather(*(one(command) for command in commands))
     return dict(zip(commands, answers, strict=True))
 
 
-async def _run(device: str, connection: asyncssh.SSHClientConnection, command: str) -> Answer:
+async def _run(
+    device: str, connection: asyncssh.SSHClientConnection, command: str, timeout_s: float
+) -> Answer:
     try:
-        done = await connection.run(
-            command, timeout=COMMAND_TIMEOUT_S, encoding="utf-8", errors="replace"
-        )
+        done = await connection.run(command, timeout=timeout_s, encoding="utf-8", errors="replace")
     except asyncssh.TimeoutError as error:
         raise DeviceError(
-            device, f"run {command!r}", f"it has not ended after {COMMAND_TIMEOUT_S:g} s"
+            device, f"run {command!r}", f"it has not ended after {timeout_s:g} s"
         ) from error
     except (OSError, asyncssh.Error) as error:
         raise UnreachableError(

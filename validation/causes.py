@@ -9,7 +9,7 @@ from __future__ import annotations
 from fabric.headroom import headroom_bytes
 from fabric.intent import ROCE_HEADER_BYTES
 from fabric.linkstate import down_ports
-from fabric.qos import PortQos
+from fabric.qos import Nic, PortQos
 from fabric.site import Site
 from fabric.topology import PortRef
 from validation.observation import Observation
@@ -77,6 +77,12 @@ def wrong_priority(observation: Observation, port: PortRef) -> str:
     if here is None:
         return "the port's configuration could not be read"
     return _misplaced(observation.site, here) or _mismarked_by(observation.site, port, here)
+
+
+def mismarked(observation: Observation, endpoint: PortRef) -> str:
+    """How this NIC marks RDMA wrongly, as far as its settings show it; empty if they do not."""
+    port = port_state(observation, endpoint)
+    return "" if port is None else _mismarked_by(observation.site, endpoint, port)
 
 
 def no_marks(observation: Observation, receiver: PortRef) -> str:
@@ -194,6 +200,8 @@ def _pfc_off(port: PortQos, priority: int, where: str) -> str:
 
 def _misplaced(site: Site, port: PortQos) -> str:
     dscp, wanted = site.intent.roce.dscp[0], site.intent.roce.priority
+    if port.nic is not None and port.nic.family == "rxe":
+        return ""  # software sorts by nothing, and needs not
     if port.trust != "dscp":
         return f"the port trusts {port.trust}, not DSCP, so RDMA lands in priority 0"
     priority = port.priority_of_dscp(dscp)
@@ -214,11 +222,19 @@ def _mismarked_by(site: Site, endpoint: PortRef, port: PortQos) -> str:
     tos = port.nic.verbs_traffic_class
     if tos is None:
         if application_tos(site, endpoint) is not None:
-            return ""
+            return _mismarked_by_cm(endpoint, port.nic, wanted)
         return f"{endpoint} sets no traffic class for RDMA: it leaves with DSCP 0, not {wanted}"
     if tos >> 2 != wanted:
         return f"{endpoint} sends RDMA with DSCP {tos >> 2}, not {wanted}"
     return ""
+
+
+def _mismarked_by_cm(endpoint: PortRef, nic: Nic, wanted: int) -> str:
+    """How rdma_cm marks, where programs mark the rest: that is all there is to be seen."""
+    tos = nic.rdma_cm_tos
+    if tos is None or tos >> 2 == wanted:
+        return ""
+    return f"{endpoint}: rdma_cm there marks RDMA with DSCP {tos >> 2}, not {wanted}"
 
 
 def stray(observation: Observation) -> str:

@@ -40,6 +40,8 @@ def priority_checks(observation: Observation) -> list[Check]:
         checks.append(_unmarked(observation, port))
         checks.append(_nic(observation, port, "tx_prio_packets", "sent", sent[port]))
         checks.append(_nic(observation, port, "rx_prio_packets", "received", received[port]))
+        if _uncounted(observation, port, "tx_prio_packets"):
+            checks.append(_first_hop(observation, port, sent[port]))
         if _uncounted(observation, port, "rx_prio_packets"):
             checks.append(_last_hop(observation, port, received[port]))
     for switch in observation.site.topology.switches:
@@ -66,6 +68,30 @@ def _uncounted(observation: Observation, port: PortRef, name: str) -> str:
     if observation.deltas.get(*port, name, observation.priority) is not None:
         return ""
     return observation.deltas.why_missing(port.device, name, port.port, observation.priority)
+
+
+def _first_hop(observation: Observation, port: PortRef, planned: int) -> Check | None:
+    """RDMA packets that the switch took from this NIC, by the priority that it gave them.
+
+    None where the switch does not count that: what leaves it is judged all the same.
+    """
+    ingress = observation.site.topology.peer(port)
+    delta = observation.deltas.get(*ingress, "rx_prio_packets", observation.priority)
+    if not planned or delta is None or not delta.known:
+        return None
+    own, site = causes.mismarked(observation, port), observation.site
+    there = causes.wrong_priority(observation, ingress)
+    return Judge(observation, "counters").at_least(
+        "priority",
+        f"{port} -> {ingress}",
+        min(1.0, delta.value / planned),
+        PRIORITY_SHARE,
+        "of packets",
+        reason=f"{delta.value:,} of {planned:,} RDMA packets from {port} came to {ingress} as "
+        f"DSCP {site.intent.roce.dscp[0]}, priority {observation.priority}: "
+        f"{own or there or causes.UNKNOWN}",
+        at=ingress if there and not own else port,
+    )
 
 
 def _last_hop(observation: Observation, port: PortRef, planned: int) -> Check | None:

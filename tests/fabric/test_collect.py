@@ -105,6 +105,13 @@ def test_a_command_that_does_not_end_is_named(host, monkeypatch):
         run_on_host("host1", access, ("sleep 2",)).result()
 
 
+def test_an_emulated_processor_gets_more_time(host, monkeypatch):
+    _, access = host
+    monkeypatch.setattr("fabric.hostssh.COMMAND_TIMEOUT_S", 0.3)
+    with pytest.raises(DeviceError, match=r"has not ended after 1.8 s"):
+        run_on_host("host1", dataclasses.replace(access, slow=True), ("sleep 9",)).result()
+
+
 def test_what_still_runs_when_connections_are_closed_ends_quietly(host, tmp_path, caplog):
     servers, access = host
     begun = tmp_path / "begun"

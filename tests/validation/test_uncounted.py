@@ -83,6 +83,38 @@ def test_a_sender_that_marks_its_rdma_otherwise_fails_at_the_switches(e810):
     assert ("preflight.priority", "leaf2:Ethernet1/1 -> host3:ens1f0") in found
 
 
+def test_a_switch_that_counts_what_comes_in_by_priority_names_the_host(e810):
+    for port in e810.site.topology.endpoints:
+        e810.values[(*e810.site.topology.peer(port), "rx_prio_packets", 3)] = 0
+    sound = run(e810, "preflight")
+    judged = {c.subject for c in sound.all_checks if c.id == "preflight.priority"}
+    assert sound.verdict == "PASS"
+    assert f"{HOST3} -> leaf2:Ethernet1/1" in judged
+    e810.change(HOST1, nic=replace(nic_of(e810, HOST1), verbs_traffic_class=0))
+    bad = [c for c in run(e810, "preflight").failures if c.subject.startswith("host")]
+    assert [(c.subject, c.device) for c in bad] == [(f"{HOST1} -> {LEAF}", "host1")]
+    assert "0 of " in bad[0].reason
+    assert "host1:ens1f0 sends RDMA with DSCP 0, not 26" in bad[0].reason
+
+
+def test_rdma_cm_that_marks_otherwise_is_named_where_verbs_have_no_setting(e810):
+    e810.values[(*LEAF, "rx_prio_packets", 3)] = 0
+    e810.hidden.add(("leaf1", "tx_queue_packets"))
+    nic = replace(nic_of(e810, HOST1), verbs_traffic_class=None, rdma_cm_tos=0)
+    e810.change(HOST1, nic=nic)
+    carried = e810.carry
+
+    def unmarked(site, states, flows, options):
+        result = carried(site, states, flows, options)
+        e810.values[(*LEAF, "rx_prio_packets", 3)] = 0
+        return result
+
+    e810.carry = unmarked
+    bad = [c for c in run(e810, "preflight").failures if c.subject == f"{HOST1} -> {LEAF}"]
+    assert [c.device for c in bad] == ["host1"]
+    assert "rdma_cm there marks RDMA with DSCP 0, not 26" in bad[0].reason
+
+
 def nic_of(fabric, ref):
     return fabric.states[ref.device].port(ref.port).nic
 

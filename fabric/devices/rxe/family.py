@@ -30,8 +30,6 @@ UNSEEN = (
 )
 # Names of hw_counters, 64 bits wide.
 RDMA = {
-    "rx_packets": "rcvd_pkts",
-    "tx_packets": "sent_pkts",
     "duplicate_request": "duplicate_request",
     "out_of_sequence": "out_of_seq_request",
     "packet_seq_err": "rcvd_seq_err",
@@ -39,14 +37,15 @@ RDMA = {
     "local_ack_timeout_err": "completer_retry_err",
     "link_down_events": "link_downed",
 }
+# Of the interface below, all its traffic: rxe counts what queue pairs took, and not
+# what came for one that was gone, so that a cable's ends would never agree.
+INTERFACE = ("rx_packets", "tx_packets", "rx_bytes", "tx_bytes")
 _BY_PORT = "rxe counts packets, not by priority"
 _NO_PFC = "rxe has no PFC"
 _NO_DCQCN = "rxe neither sees marks nor slows down"
 _DROPS = "rxe drops under load and does not count it"
 # Judgement goes by these names: what is not named here would be missing without a reason.
 UNCOUNTED = {
-    "rx_bytes": "rxe counts packets only",
-    "tx_bytes": "rxe counts packets only",
     "rx_prio_packets": _BY_PORT,
     "tx_prio_packets": _BY_PORT,
     "rx_prio_discards": _DROPS,
@@ -92,8 +91,9 @@ class RxeFamily:
         )
 
     def counter_commands(self, port: TargetPort) -> tuple[str, ...]:
-        """The RDMA device's counters; the interface's are not RDMA's alone."""
-        return (f"grep -rH . {_counters(port)} 2>&1 || true",)
+        """The RDMA device's counters, and packets and bytes of the interface."""
+        interface = " ".join(_interface(port, name) for name in INTERFACE)
+        return (f"grep -rH . {_counters(port)} {interface} 2>&1 || true",)
 
     def read(self, port: TargetPort, outputs: Outputs) -> NicReading:
         """What there is to read. Raises ReadError where an output makes no sense."""
@@ -125,10 +125,12 @@ class RxeFamily:
         dump = parse_dump(outputs.get(self.counter_commands(port)[0], ""))
         counters = []
         missing = [f"{port.name}: {name}: {reason}" for name, reason in UNCOUNTED.items()]
-        for name, theirs in RDMA.items():
-            value = dump.number(f"{_counters(port)}/{theirs}")
+        paths = {name: f"{_counters(port)}/{theirs}" for name, theirs in RDMA.items()}
+        paths |= {name: _interface(port, name) for name in INTERFACE}
+        for name, path in paths.items():
+            value = dump.number(path)
             if value is None:
-                missing.append(f"{port.name}: {name}: hw_counters has no {theirs}")
+                missing.append(f"{port.name}: {name}: there is no {path}")
             else:
                 counters.append(Counter(device, port.name, name, value))
         return tuple(counters), tuple(missing)
@@ -195,6 +197,10 @@ def _port(name: str, mtu: int, nic: Nic | None) -> PortQos:
 
 def _counters(port: TargetPort) -> str:
     return f"/sys/class/infiniband/{port.rdma_device}/ports/1/hw_counters"
+
+
+def _interface(port: TargetPort, name: str) -> str:
+    return f"/sys/class/net/{port.name}/statistics/{name}"
 
 
 def _why(files: Dump, port: TargetPort) -> str:

@@ -48,8 +48,10 @@ NOT_COUNTED = {
     "rx_mtu_drops": "Linux counts frames that are too long among others: see rx_discards",
     "watchdog_storms": "plain Linux has no PFC watchdog",
 }
+_SORTED = "rx_prio_packets"
 _NO_PRIORITIES = dict.fromkeys(
-    _HARDWARE.values(), "a software bridge neither pauses nor counts by priority"
+    (name for name in _HARDWARE.values() if name != _SORTED),
+    "a software bridge neither pauses nor counts by priority what it sends",
 )
 
 
@@ -63,13 +65,17 @@ def hardware_command(port: str) -> str:
     return f"ethtool -S {port}"
 
 
+def sorting_command(port: str) -> str:
+    """Shows what the filters of a port of a bridge put into which priority."""
+    return f"tc -j -s filter show dev {port} ingress"
+
+
 def commands(target: Target, *, hardware: bool) -> tuple[str, ...]:
     """Commands that show counters of these ports; they clear nothing."""
     found = [LINKS, QDISCS, DOWNS]
     for port in target.ports:
         found.append(class_command(port.name))
-        if hardware:
-            found.append(hardware_command(port.name))
+        found.append((hardware_command if hardware else sorting_command)(port.name))
     return tuple(found)
 
 
@@ -94,6 +100,8 @@ def read_counters(
         values |= _marked(port.name, qdiscs)
         if hardware:
             values |= _hardware(outputs.get(hardware_command(port.name), ""))
+        else:
+            values |= _sorted(outputs.get(sorting_command(port.name), ""), port.name)
         missing += _missing(port.name, values, hardware=hardware)
         counters += (
             Counter(target.device, port.name, name, value, priority)
@@ -112,6 +120,8 @@ def _missing(port: str, values: Values, *, hardware: bool) -> Iterator[str]:
     expected |= dict.fromkeys(queue_names, class_command(port))
     if hardware:
         expected |= dict.fromkeys(_HARDWARE.values(), hardware_command(port))
+    else:
+        expected[_SORTED] = sorting_command(port)
     for name, command in expected.items():
         if name not in shown_names:
             yield f"{name}: '{command}' does not show it for {port}"
@@ -153,6 +163,14 @@ def _marked(port: str, qdiscs: list[dict[str, object]]) -> Values:
         marked = row.get("marked")
         if ets and parent.startswith(ets) and row.get("kind") == "red" and isinstance(marked, int):
             values["ecn_marked_packets", PRIORITY_COUNT - int(parent[len(ets) :], 16)] = marked
+    return values
+
+
+def _sorted(text: str, port: str) -> Values:
+    """Packets that came in, by the priority that a filter gave them; what none did is not seen."""
+    values: Values = {}
+    for priority, packets in shown.sorted_packets(shown.rows(sorting_command(port), text or "[]")):
+        values[_SORTED, priority] = values.get((_SORTED, priority), 0) + packets
     return values
 
 

@@ -102,6 +102,17 @@ def _dscp_of_flower(keys: Mapping[str, Any]) -> int | None:
     return int(text, 0) >> 2
 
 
+def sorted_packets(listed: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:
+    """``tc -j -s filter show dev X ingress``: priority that a filter gives, and to how many."""
+    for row in listed:
+        options = row.get("options")
+        priority = _priority(options) if isinstance(options, Mapping) else None
+        if isinstance(options, Mapping) and priority is not None:
+            packets = options["actions"][0].get("stats", {}).get("packets")
+            if isinstance(packets, int):
+                yield priority, packets
+
+
 def _priority(options: Mapping[str, Any]) -> int | None:
     actions = options.get("actions")
     if not isinstance(actions, list) or len(actions) != 1:

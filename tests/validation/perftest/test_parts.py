@@ -92,6 +92,16 @@ def words(stream, options, tos, **more):
     return " ".join(arguments(test, End("mlx5_0", "3", tos), options, mtu=4096, port=18515, **more))
 
 
+def test_software_waits_longer_for_an_acknowledgement():
+    test = PairTest("0", A, B, Stream(((A, B),), 64), Options().tool("stream"), None, 8)
+    patient, usual = (
+        arguments(test, End("rxe0", "1", 106, code), Options(), mtu=4096, port=18515)
+        for code in (19, None)
+    )
+    assert patient[patient.index("-u") + 1] == "19"
+    assert "-u" not in usual
+
+
 def test_command_lines():
     stream = Stream(((A, B),), 65536, qps=4)
     assert words(stream, Options(), 106, peer="10.0.0.2", json_file="/tmp/x.json") == (

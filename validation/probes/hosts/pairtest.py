@@ -29,11 +29,16 @@ class PairTest:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """One end of a pair: its verbs device, GID index and the TOS that it sets itself."""
+    """One end of a pair: its verbs device, GID index and the TOS that it sets itself.
+
+    ``ack_timeout`` is InfiniBand's code of what a queue pair waits for an acknowledgement
+    (4.096 us * 2**code); None: as the instrument has it.
+    """
 
     rdma: str
     gid_index: str
     tos: int | None
+    ack_timeout: int | None = None
 
 
 def iterations_of(stream: Stream) -> int | None:

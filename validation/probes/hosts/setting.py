@@ -16,6 +16,9 @@ from validation.probes.hosts.options import Options
 from validation.probes.hosts.pairs import RunningPair
 from validation.probes.hosts.pairtest import End
 
+# Two seconds: a processor that is busy with much else answers late, and has lost nothing.
+SOFTWARE_ACK_TIMEOUT = 19
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -50,13 +53,22 @@ class Setting:
         with_json = not server and self.facts[here.device].json
         return self.instrument.words(
             pair.test,
-            End(self.rdma(here), str(self.gid(here).index), own_tos(self.site, here, self.options)),
+            self._end(here),
             self.options,
             mtu=self.site.intent.mtu.roce,
             port=pair.port,
             folder=folder,
             peer=peer,
             json_file=f"{folder}/{pair.client}.json" if with_json else "",
+        )
+
+    def _end(self, port: PortRef) -> End:
+        software = self.facts[port.device].ports[port.port].software
+        return End(
+            self.rdma(port),
+            str(self.gid(port).index),
+            own_tos(self.site, port, self.options),
+            SOFTWARE_ACK_TIMEOUT if software else None,
         )
 
     def _tcp_words(self, pair: RunningPair, peer: str) -> tuple[str, ...]:

@@ -34,6 +34,8 @@ def arguments(
         words += ["-D", str(test.seconds), "-f", str(options.margin_s)]
     else:
         words += ["-n", str(test.iterations)]
+    if end.ack_timeout is not None:
+        words += ["-u", str(end.ack_timeout)]
     if options.rdma_cm:
         words.append("-R")
     if end.tos is not None:

@@ -135,10 +135,14 @@ def test_counters_are_its_own_and_pause_is_missing_with_a_reason(site):
     (command,) = FAMILY.counter_commands(target.ports[0])
     folder = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
     text = "".join(f"{folder}/{line}\n" for line in COUNTERS.splitlines())
+    below = {"rx_packets": 950, "tx_packets": 850, "rx_bytes": 95_000, "tx_bytes": 85_000}
+    text += "".join(f"/sys/class/net/ens1f0/statistics/{n}:{v}\n" for n, v in below.items())
     shot = MODULE.read_counters(target, {command: text}, 1.0)
     values = {counter.name: counter.value for counter in shot.counters}
     assert values["out_of_sequence"] == 2
     assert values["packet_seq_err"] == 3
+    # A cable's two ends agree on what crossed it, not on what a queue pair took.
+    assert {name: values[name] for name in below} == below
     assert "rx_pause_frames" not in values
     # Every counter that judgement may ask of a NIC is there, or has its reason.
     excused = {said.split(": ")[1] for said in shot.missing}

@@ -222,6 +222,7 @@ def test_recorded_output_of_a_bridge():
 def test_recorded_counters():
     commands = BRIDGE.counter_commands(target("bridge", "swp2"))
     texts = ("ip-link-stats.json", "tc-qdisc-stats.json", "carrier-down.txt", "tc-class.txt")
+    texts += ("tc-filter-ingress-stats.json",)
     outputs = dict(zip(commands, map(recorded, texts), strict=True))
     shown = BRIDGE.read_counters(target("bridge", "swp2"), outputs, 1.5)
     values = {(c.name, c.priority): c.value for c in shown.counters}
@@ -233,6 +234,8 @@ def test_recorded_counters():
     assert values["tx_queue_bytes", 0] == 176
     assert values["ecn_marked_packets", 3] == 17
     assert values["queue_drops", 3] == 0
+    # What filters put into a priority; IPv4 and IPv6 of a DSCP together.
+    assert (values["rx_prio_packets", 3], values["rx_prio_packets", 6]) == (34181, 0)
     assert not any("does not show" in reason for reason in shown.missing)
     assert any(reason.startswith("watchdog_storms: ") for reason in shown.missing)
 
