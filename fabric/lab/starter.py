@@ -51,10 +51,11 @@ intent:
 certify:
   profile: lossy-tolerant
   valid_hours: 24
-  # No time that an emulated processor takes means anything.
-  max_latency_p99_us: 1000000.0
-  min_bandwidth_fraction: 0.5
-  min_incast_fraction: 0.5
+  # No time that an emulated processor takes means anything, nor does its speed: these
+  # limits only tell traffic that flows from traffic that does not.
+  max_latency_p99_us: 10000000.0
+  min_bandwidth_fraction: 0.03
+  min_incast_fraction: 0.03
   min_incast_jain: 0.5
 
 devices:
