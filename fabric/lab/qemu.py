@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import platform
@@ -11,6 +12,7 @@ import subprocess
 from pathlib import Path
 
 from fabric.errors import ToolError
+from fabric.lab.clock import tsc_khz
 from fabric.lab.files import console_name, initrd_name
 from fabric.lab.image import Image, cache_folder
 from fabric.lab.plan import MANAGEMENT_ADDRESS, MANAGEMENT_NET, Guest, GuestNic
@@ -93,6 +95,14 @@ def _machine(accel: str, memory_mib: int, cpus: int) -> list[str]:
     ]
 
 
+@functools.cache
+def _append(accel: str) -> str:
+    """The kernel's parameters; an emulated one is told how fast its clock runs."""
+    if accel != "tcg":
+        return _CONSOLE
+    return f"{_CONSOLE} tsc=reliable tsc_early_khz={tsc_khz()}"
+
+
 def command(guest: Guest, image: Image, accel: str) -> list[str]:
     """The command line of a guest, to be run in the lab's folder.
 
@@ -103,7 +113,7 @@ def command(guest: Guest, image: Image, accel: str) -> list[str]:
     words += ["-name", guest.name, "-monitor", "none"]
     words += ["-serial", f"file:{console_name(guest.name)}"]
     words += ["-kernel", str(image.kernel), "-initrd", initrd_name(guest.name)]
-    words += ["-append", _CONSOLE, "-device", "virtio-rng-pci"]
+    words += ["-append", _append(accel), "-device", "virtio-rng-pci"]
     words += _share("root", Path("/")) + _share("tree", image.tree)
     forward = f"hostfwd=tcp:127.0.0.1:{guest.port}-{MANAGEMENT_ADDRESS}:22"
     words += ["-netdev", f"user,id=mgmt,net={MANAGEMENT_NET},restrict=on,{forward}"]

@@ -109,6 +109,14 @@ def test_the_switch_sorts_marks_and_keeps_its_shaper(walked):
     assert on(folder, "host1", host).split() == ["9000", "106"]
 
 
+def test_guests_tell_the_time_by_the_machines_own_counter(walked):
+    """Else programs that count cycles, as perftest does, report nothing now and then."""
+    folder, _ = walked
+    clock = "cat /sys/devices/system/clocksource/clocksource0/current_clocksource"
+    for guest in ("host1", "host2", "host3"):
+        assert on(folder, guest, clock).strip() == "tsc"
+
+
 def test_rdma_is_counted_in_its_class_and_nowhere_else(walked):
     folder, _ = walked
     shown = counters(folder, "preflight")
