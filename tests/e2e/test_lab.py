@@ -92,7 +92,7 @@ def test_the_report_carries_the_class_on_every_figure(walked):
     page = (folder / said["report"]).read_text()
     assert "obeys no PFC" in page
     figures = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
-    assert len(figures) >= 4
+    assert len(figures) >= 4  # bandwidth, latency, incast, training
     for figure in figures:
         assert "soft-roce" in figure
 

@@ -27,14 +27,14 @@ def commands_for(
     """Every command that a suite runs on real hosts; none on a twin. Asks nobody."""
     if site.environment == "twin":
         return []
-    return planned_commands(site, plan, options or Options())
+    return planned_commands(site, plan, Options.of(site, options))
 
 
 def traffic_us(site: Site, plan: TrafficPlan, options: Options | None = None) -> float:
     """For how long a suite's traffic flows in this environment."""
     if site.environment == "twin":
         return plan.traffic_us
-    return planned_us(plan, options or Options())
+    return planned_us(plan, Options.of(site, options))
 
 
 def check_options(site: Site, options: Options | None) -> None:

@@ -6,6 +6,7 @@ from fabric.lab.starter import lab_yaml
 from fabric.site import load_site
 from fabric.starter import starter_yaml
 from fabric.topology import ClosShape
+from validation.probes import commands_for
 from validation.probes.hosts import probe as probes
 from validation.suites import SUITES
 from validation.traffic import StepMeasure
@@ -41,6 +42,16 @@ def site_of(tmp_path, environment):
         shape = ClosShape(2, 1, 0)
         path.write_text(starter_yaml(shape, site="test", environment=environment))
     return load_site(path)
+
+
+def test_emulated_processors_are_timed_a_thousand_times(tmp_path):
+    counts = []
+    for environment in ("lab", "site"):
+        site = site_of(tmp_path, environment)
+        plan = SUITES["latency"].plan(site)
+        words = commands_for(site, plan)[0]["command"].split()
+        counts.append(words[words.index("-n") + 1])
+    assert counts == ["1000", "5000"]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def pair_tests(step: Step, options: Options) -> Iterator[PairTest]:
     number = 0
     for stream in step.streams:
         for source, target in stream.pairs:
-            iterations = iterations_of(stream)
+            iterations = iterations_of(stream, options.pings)
             yield PairTest(
                 name=str(number),
                 source=source,

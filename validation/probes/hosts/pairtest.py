@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fabric.topology import PortRef
-from validation.probes.hosts.options import Tool
+from validation.probes.hosts.options import PINGS, Tool
 from validation.traffic import Stream
 
 # perftest refuses fewer (MIN_ITER).
 MIN_ITERATIONS = 5
-# The 99th percentile then rests on fifty samples.
-PINGS = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +39,8 @@ class End:
     ack_timeout: int | None = None
 
 
-def iterations_of(stream: Stream) -> int | None:
+def iterations_of(stream: Stream, pings: int = PINGS) -> int | None:
     """How many messages are sent: as many as are planned, or more."""
     if stream.kind == "ping":
-        return max(PINGS, stream.messages or 0)
+        return max(pings, stream.messages or 0)
     return None if stream.messages is None else max(MIN_ITERATIONS, stream.messages)

@@ -34,7 +34,7 @@ class HostsProbe:
         self, site: Site, options: Options | None = None, pace: Pace | None = None
     ) -> None:
         self._site = site
-        self._options = options or Options()
+        self._options = Options.of(site, options)
         self._why = "asked for"
         if self._options.rdma_cm and not self._options.probe:
             self._options = replace(self._options, probe="perftest")
