@@ -33,6 +33,8 @@ def priority_checks(observation: Observation) -> list[Check]:
     switch is judged instead: by what it was sent, and what leaves it for the NIC.
     """
     sent, received = _planned_packets(observation)
+    # Of a pair that broke off nobody knows how much it sent; `reach` names it.
+    came, _ = _planned_packets(observation, broken=False)
     checks: list[Check | None] = []
     for port in observation.site.topology.endpoints:
         if port.device in observation.unread:
@@ -41,7 +43,7 @@ def priority_checks(observation: Observation) -> list[Check]:
         checks.append(_nic(observation, port, "tx_prio_packets", "sent", sent[port]))
         checks.append(_nic(observation, port, "rx_prio_packets", "received", received[port]))
         if _uncounted(observation, port, "tx_prio_packets"):
-            checks.append(_first_hop(observation, port, sent[port]))
+            checks.append(_first_hop(observation, port, came[port]))
         if _uncounted(observation, port, "rx_prio_packets"):
             checks.append(_last_hop(observation, port, received[port]))
     for switch in observation.site.topology.switches:
@@ -164,7 +166,7 @@ def link_checks(observation: Observation) -> list[Check]:
 
 
 def _planned_packets(
-    observation: Observation,
+    observation: Observation, *, broken: bool = True
 ) -> tuple[dict[PortRef, int], dict[PortRef, int]]:
     sent: dict[PortRef, int] = defaultdict(int)
     received: dict[PortRef, int] = defaultdict(int)
@@ -176,7 +178,10 @@ def _planned_packets(
             packets = stream.packets(payload)
             if packets is None or stream.role != "roce":
                 continue
+            lost = () if broken else observation.measured[step.id].lost
             for source, target in stream.pairs:
+                if (source, target) in lost:
+                    continue
                 sent[source] += packets
                 received[target] += packets
     return sent, received
