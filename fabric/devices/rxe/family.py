@@ -163,6 +163,8 @@ class RxeFamily:
         for name, value, command in _items(intended):
             before, back = held.get(name, (None, None))
             if before != value:
+                if back is None and name == "rdma_cm TOS":
+                    back = _without_tos(port)
                 rollback = () if back is None else (back,)
                 changes.append(SettingChange(name, before, value, (command,), rollback))
         return tuple(changes)
@@ -197,6 +199,12 @@ def _port(name: str, mtu: int, nic: Nic | None) -> PortQos:
 
 def _counters(port: TargetPort) -> str:
     return f"/sys/class/infiniband/{port.rdma_device}/ports/1/hw_counters"
+
+
+def _without_tos(port: TargetPort) -> str:
+    """Back to where configfs held nothing of the device: the kernel's own TOS is 0."""
+    folder = shlex.quote(rdma_cm_folder(port.rdma_device))
+    return f"echo 0 > {shlex.quote(rdma_cm_file(port.rdma_device))} && rmdir {folder}"
 
 
 def _interface(port: TargetPort, name: str) -> str:

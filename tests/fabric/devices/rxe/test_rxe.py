@@ -85,6 +85,14 @@ def test_what_differs_is_set_and_goes_back(site):
     )
 
 
+def test_a_device_that_configfs_held_nothing_of_goes_back_to_that(site):
+    target, outputs = outputs_of(site)
+    grep = FAMILY.read_commands(target.ports[0])[1]
+    outputs[grep] = f"/sys/class/infiniband/rxe0/parent:ens1f0\ngrep: {TOS}: No such file\n"
+    change = MODULE.change(target, outputs, intended_qos(site, "host1"))
+    assert change.rollback == (f"echo 0 > {TOS} && rmdir /sys/kernel/config/rdma_cm/rxe0",)
+
+
 def test_any_mtu_and_traffic_class_is_read_back_and_left_alone(site):
     intended = intended_qos(site, "host1")
 
