@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-quick lint clean bench lab
+.PHONY: help setup demo test test-quick test-lab lint clean bench lab
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -23,10 +23,14 @@ lint: .venv/.ready ## ruff, mypy --strict, import contracts, ansible-lint
 	PATH="$(CURDIR)/$(BIN):$$PATH" ANSIBLE_CONFIG=playbooks/ansible.cfg ansible-lint -q playbooks
 
 test-quick: .venv/.ready ## The everyday part of the tests
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow"
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow and not lab"
 
-test: lint ## Lint and all tests, the whole line included
-	$(BIN)/pytest -n 2 --dist loadgroup
+test: lint ## Lint and all tests, the whole line included, but for those of the lab
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not lab"
+
+test-lab: .venv/.ready ## Boot virtual machines and walk the whole line on them
+	@scripts/lab.sh
+	$(BIN)/pytest -m lab
 
 .venv-peers/.ready: scripts/peers.sh .venv/.ready
 	@scripts/peers.sh

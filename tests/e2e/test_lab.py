@@ -20,7 +20,7 @@ from fabric.lab.starter import lab_yaml
 from tests.fabric.lab.conftest import own_ports
 from validation.suites.preflight import LAB_MESSAGES, PACKETS
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("lab")]
+pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("lab")]
 
 PAISOAR = str(Path(sys.executable).with_name("paisoar"))
 ROCE, REST = 3, 0

@@ -17,7 +17,7 @@ from fabric.lab.starter import lab_yaml
 from fabric.site import load_site
 from tests.fabric.lab.conftest import own_ports
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("lab")]
+pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("lab")]
 
 
 @pytest.fixture(scope="module")
