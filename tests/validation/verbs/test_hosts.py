@@ -17,6 +17,9 @@ from validation.probes.hosts.options import Options
 from validation.run import run_suites
 from validation.suites import SUITES
 
+# One machine's ports and processes stand for those of all hosts.
+pytestmark = pytest.mark.xdist_group("hosts-of-tests")
+
 STAND_IN = Path(__file__).with_name("stand_in.py")
 
 

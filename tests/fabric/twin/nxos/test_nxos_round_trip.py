@@ -6,7 +6,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 
 from fabric.devices.nxos import MODULE
 from fabric.devices.nxos.normalise import MAX_STRICT_QUEUES
@@ -46,7 +46,7 @@ def strict_queues(intended: DeviceQos) -> int:
     return sum(queue.scheduler.mode == "strict" for queue in intended.ports[0].queues)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(INTENTS, INTENTS)
 def test_any_intent_follows_any_other_and_back(site: Site, first, second):
     assume(max(strict_queues(first), strict_queues(second)) <= MAX_STRICT_QUEUES)
