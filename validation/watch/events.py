@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from fabric.counters import CounterSnapshot
 from fabric.site import Site
@@ -30,17 +30,7 @@ Kind = Literal[
     "unread",
     "certificate",
 ]
-KINDS: tuple[Kind, ...] = (
-    "drift",
-    "link-down",
-    "link-flap",
-    "pause-storm",
-    "drops",
-    "reboot",
-    "errors",
-    "unread",
-    "certificate",
-)
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 # Paused for longer than this share of the time, a class as good as stands still.
 MAX_PAUSE_SHARE = 0.5
