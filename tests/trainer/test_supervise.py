@@ -136,7 +136,7 @@ def test_a_rank_that_hangs_is_named_once_patience_ends():
         run("misbehave", "hang", ranks=2, patience_s=1.0)
     failure = caught.value.failure
     assert (failure.culprit.rank, failure.cause, failure.at) == (1, "did not come", "step 8")
-    assert 1.0 <= failure.seconds < 5.0
+    assert 1.0 <= failure.seconds < 30.0
 
 
 @pytest.mark.slow

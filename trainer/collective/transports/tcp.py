@@ -240,6 +240,7 @@ class TcpTransport:
             if outcome == kernels.DONE:
                 return None
             if outcome == kernels.UNEXPECTED:
+                self._send_headers()
                 return self._strange_stamp()
             self._check(outcome, patience)
             if state.tobytes() != before:
@@ -294,6 +295,13 @@ class TcpTransport:
             raise self._broken(patience, 1, outcome - kernels.RIGHT_FAILED)
         if outcome >= kernels.LEFT_FAILED:
             raise self._broken(patience, -1, outcome - kernels.LEFT_FAILED)
+
+    def _send_headers(self) -> None:
+        """Let the right neighbour see, too, that we are doing something else than it."""
+        for right, state in zip(self._rights, self._state, strict=True):
+            rest = self._headers[0].tobytes()[state[tcp_ring.OUT_HEADER] :]
+            with contextlib.suppress(OSError):
+                os.write(right, rest)
 
     def _strange_stamp(self) -> bytes:
         """The stamp of a header that has come and is not ours."""
