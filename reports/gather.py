@@ -12,9 +12,10 @@ from fabric.errors import GateRefusedError
 from fabric.site import Site
 from reports.content import CertificateFacts, GateRefusal, ReportContent, TrainingFacts
 from trainer.record import load_latest_training, load_refusal
-from validation import certificate, frames
-from validation.certify import lacking
-from validation.result import ValidationRun
+from validation.certificates import certificate
+from validation.certificates.certify import lacking
+from validation.results import frames
+from validation.results.result import ValidationRun
 from validation.times import utc_now
 
 FINDING_COLUMNS = ["rule", "severity", "device", "port", "message"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fabric.errors import GateRefusedError
 from fabric.qos import DeviceQos
 from fabric.site import Site
-from validation import certificate
+from validation.certificates import certificate
 
 
 def certified_states(site: Site) -> Mapping[str, DeviceQos] | None:

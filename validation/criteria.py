@@ -17,7 +17,7 @@ import numpy as np
 from fabric.intent import Certify, ExtraSuite
 from fabric.site import EvidenceClass
 from fabric.topology import PortRef
-from validation.observation import Observation
+from validation.judgement.observation import Observation
 
 Verdict = Literal["PASS", "FAIL", "SKIP", "NOT_RUN"]
 Bound = Literal["at most", "at least", ""]

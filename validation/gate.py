@@ -28,12 +28,12 @@ from fabric.errors import (
 from fabric.linkstate import down_ports
 from fabric.site import EvidenceClass, Site
 from fabric.topology import PortRef
-from validation.certificate import Certificate, certified_states, read
-from validation.fingerprint import as_heard, explain, fingerprint
+from validation.certificates.certificate import Certificate, certified_states, read
+from validation.certificates.fingerprint import as_heard, explain, fingerprint
+from validation.certificates.validity import check
 from validation.readers import StateReader, read_states
 from validation.refusal import ADVICE_RENEW, refused
 from validation.times import Clock, utc_now
-from validation.validity import check
 from validation.watch.reading import DEFAULT_MAX_AGE_S, Reading, last_reading
 
 _MAX_LISTED = 5

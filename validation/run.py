@@ -22,19 +22,19 @@ from fabric.counters import CounterSnapshot
 from fabric.errors import DevicesError, PaisoarError
 from fabric.qos import DeviceQos
 from fabric.site import Site
+from validation.certificates.fingerprint import explain, fingerprint
+from validation.certificates.keys import signer
+from validation.certificates.sealed import write_seal
 from validation.criteria import Check
-from validation.evidence import counter_file, outline_file, traffic_files, transcript_file
-from validation.fingerprint import explain, fingerprint
-from validation.judging import INTERRUPTED, judged
-from validation.keys import signer
-from validation.observation import Observation
+from validation.judgement.judging import INTERRUPTED, judged
+from validation.judgement.observation import Observation
 from validation.probes import probe_for
 from validation.readers import Readers, live_readers
-from validation.result import SuiteResult, ValidationRun
-from validation.resume import Unfinished, unfinished
-from validation.sealed import write_seal
-from validation.states import STATES_FILE, states_bytes
-from validation.store import Store, file_name, run_dir
+from validation.results.evidence import counter_file, outline_file, traffic_files, transcript_file
+from validation.results.result import SuiteResult, ValidationRun
+from validation.results.resume import Unfinished, unfinished
+from validation.results.states import STATES_FILE, states_bytes
+from validation.results.store import Store, file_name, run_dir
 from validation.suites import Suite, certified_suites, select
 from validation.times import Clock, utc_now
 from validation.traffic import Probe, StepMeasure, TrafficPlan

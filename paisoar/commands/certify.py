@@ -22,7 +22,7 @@ from paisoar.console import (
 )
 
 if TYPE_CHECKING:
-    from validation.certificate import Certificate
+    from validation.certificates.certificate import Certificate
 
 certificate = typer.Typer(
     no_args_is_help=True, help="Show, verify and revoke certificates of a site."
@@ -75,8 +75,8 @@ def revoke(
 
 def issue(ui: Ui, file: Path, run_id: str = "") -> Answer:
     """Certify a run; raises JudgedBadError that lists what is missing."""
-    from validation.certify import certify as sign
-    from validation.store import latest_run, load_run
+    from validation.certificates.certify import certify as sign
+    from validation.results.store import latest_run, load_run
 
     site = load_site(file)
     ui.say("reading the devices once more")
@@ -94,7 +94,7 @@ def issue(ui: Ui, file: Path, run_id: str = "") -> Answer:
 
 
 def _show(ui: Ui, file: Path, which: str) -> Answer:
-    from validation.certificate import show as look
+    from validation.certificates.certificate import show as look
 
     site = load_site(file)
     ui.say("looking at the certificate")
@@ -112,7 +112,7 @@ def _show(ui: Ui, file: Path, which: str) -> Answer:
 
 
 def _verify(ui: Ui, file: Path, which: str) -> Answer:
-    from validation.certificate import verify as check
+    from validation.certificates.certificate import verify as check
 
     site = load_site(file)
     ui.say("verifying")
@@ -132,7 +132,7 @@ def _verify(ui: Ui, file: Path, which: str) -> Answer:
 
 
 def _revoke(ui: Ui, file: Path, which: str, reason: str) -> Answer:
-    from validation.certificate import revoke as withdraw
+    from validation.certificates.certificate import revoke as withdraw
 
     site = load_site(file)
     ui.say("revoking")

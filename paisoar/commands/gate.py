@@ -121,7 +121,7 @@ def _hosts(site: Site, lists: list[str] | None) -> Sequence[str]:
 
 
 def _class(evidence: str) -> EvidenceClass | None:
-    from validation.validity import CLASSES
+    from validation.certificates.validity import CLASSES
 
     if evidence and evidence not in CLASSES:
         raise InputError(

@@ -24,7 +24,7 @@ from paisoar.console import (
 )
 
 if TYPE_CHECKING:
-    from validation.result import ValidationRun
+    from validation.results.result import ValidationRun
 
 
 def report(
@@ -48,7 +48,7 @@ def write(ui: Ui, file: Path, run_id: str = "", output: Path | None = None) -> A
     from reports.gather import gather
     from reports.page import write_page
     from reports.tables import write_tables
-    from validation.store import latest_run, load_run
+    from validation.results.store import latest_run, load_run
 
     site = load_site(file)
     done = load_run(site, run_id) if run_id else latest_run(site)
@@ -92,9 +92,9 @@ def _next(file: Path, done: ValidationRun) -> str:
 
 def _believed(site: Site, done: ValidationRun) -> None:
     """JudgedBadError where a run is not what it was when it ended, or its evidence is not."""
-    from validation.keys import trusted_keys
-    from validation.sealed import broken_seal
-    from validation.store import altered_evidence
+    from validation.certificates.keys import trusted_keys
+    from validation.certificates.sealed import broken_seal
+    from validation.results.store import altered_evidence
 
     # A run that did not end as it should has no seal, and is no PASS whatever it says.
     lines = broken_seal(done, trusted_keys(site)) if done.status == "complete" else []

@@ -19,8 +19,8 @@ from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, co
 
 if TYPE_CHECKING:
     from fabric.site import Site
-    from validation.prune import Pruning
-    from validation.result import ValidationRun
+    from validation.results.prune import Pruning
+    from validation.results.result import ValidationRun
 
 runs = typer.Typer(
     no_args_is_help=True, help="List, show, export and prune the runs of `paisoar validate`."
@@ -86,8 +86,8 @@ def prune(
 
 
 def _list(ui: Ui, site: Site) -> Answer:
-    from validation.prune import certified_runs
-    from validation.store import Store
+    from validation.results.prune import certified_runs
+    from validation.results.store import Store
 
     ui.say("reading the results")
     standing = certified_runs(site)
@@ -142,7 +142,7 @@ def _facts(found: ValidationRun) -> dict[str, Any]:
 
 
 def _loaded(site: Site, run_id: str) -> ValidationRun:
-    from validation.store import latest_run, load_run
+    from validation.results.store import latest_run, load_run
 
     found = load_run(site, run_id) if run_id else latest_run(site)
     if found is None:
@@ -154,7 +154,7 @@ def _loaded(site: Site, run_id: str) -> ValidationRun:
 
 def _show(ui: Ui, file: Path, run_id: str) -> Answer:
     from paisoar.commands.validate import show_run
-    from validation.store import altered_evidence
+    from validation.results.store import altered_evidence
 
     site = load_site(file)
     ui.say("reading the run")
@@ -170,8 +170,8 @@ def _show(ui: Ui, file: Path, run_id: str) -> Answer:
 
 
 def _export(ui: Ui, site: Site, run_ids: list[str] | None, to: Path, form: str) -> Answer:
-    from validation.exports import FORMATS, export_runs
-    from validation.store import list_runs
+    from validation.results.exports import FORMATS, export_runs
+    from validation.results.store import list_runs
 
     if form not in FORMATS:
         raise InputError(f"there is no format {form!r}", advice=f"Use {', '.join(FORMATS)}.")
@@ -191,8 +191,8 @@ def _export(ui: Ui, site: Site, run_ids: list[str] | None, to: Path, form: str) 
 def _prune(
     ui: Ui, site: Site, older_than: str, keep: int | None, *, dry_run: bool, yes: bool
 ) -> Answer:
-    from validation.prune import plan_pruning
-    from validation.prune import prune as remove
+    from validation.results.prune import plan_pruning
+    from validation.results.prune import prune as remove
 
     pruning = plan_pruning(site, older_than=_age(older_than) if older_than else None, keep=keep)
     document: dict[str, Any] = {

@@ -25,7 +25,7 @@ from paisoar.console import (
 
 if TYPE_CHECKING:
     from validation.probes.hosts.options import Options
-    from validation.result import ValidationRun
+    from validation.results.result import ValidationRun
 
 MAX_SHOWN = 20
 

@@ -12,10 +12,10 @@ from reports.tables import write_tables
 from tests.sites import make_site
 from tests.validation.fake import FakeFabric
 from trainer.record import forget_refusal, load_refusal, save_refusal
-from validation import certificate
-from validation.certify import certify
+from validation.certificates import certificate
+from validation.certificates.certify import certify
+from validation.results.store import latest_run
 from validation.run import run_suites
-from validation.store import latest_run
 
 NOW = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
 

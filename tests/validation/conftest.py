@@ -6,10 +6,10 @@ import pytest
 
 from tests.sites import make_site
 from tests.validation.fake import FakeFabric
-from validation.certificate import ids, read
-from validation.certify import certify
+from validation.certificates.certificate import ids, read
+from validation.certificates.certify import certify
+from validation.results.store import latest_run
 from validation.run import run_suites
-from validation.store import latest_run
 
 
 @pytest.fixture(autouse=True)

@@ -3,8 +3,8 @@
 from datetime import timedelta
 
 from fabric.errors import GateRefusedError
-from validation.certificate import certified_states, read
-from validation.keys import signer
+from validation.certificates.certificate import certified_states, read
+from validation.certificates.keys import signer
 from validation.times import utc_now
 from validation.watch.compare import reading_of
 from validation.watch.reading import write_reading

@@ -6,12 +6,12 @@ from fabric.errors import JudgedBadError
 from fabric.topology import ClosShape, PortRef
 from tests.sites import make_site
 from tests.validation.fake import FakeFabric
-from tests.validation.test_judgement import once, run, site_with
-from validation import frames
-from validation.certify import certify, lacking
+from tests.validation.judgement.test_judgement import once, run, site_with
+from validation.certificates.certify import certify, lacking
 from validation.criteria import required_checks
+from validation.judgement.rejudge import disagreements
 from validation.planned import outline, rounds
-from validation.rejudge import disagreements
+from validation.results import frames
 from validation.suites import SUITES
 from validation.times import utc_now
 

@@ -13,13 +13,13 @@ from fabric.errors import DevicesError, GateRefusedError, InputError, JudgedBadE
 from fabric.qos import PortFacts
 from fabric.site import load_site
 from tests.sites import make_site, write_site
-from validation import certificate, revocation
-from validation.certify import certify
-from validation.envelope import SealError, open_sealed, seal
-from validation.fingerprint import explain, fingerprint
+from validation.certificates import certificate, revocation
+from validation.certificates.certify import certify
+from validation.certificates.envelope import SealError, open_sealed, seal
+from validation.certificates.fingerprint import explain, fingerprint
+from validation.certificates.keys import keys_dir, signer, trusted_dir, trusted_keys
+from validation.certificates.predicate import PAYLOAD_TYPE, statement_bytes
 from validation.gate import open_gate
-from validation.keys import keys_dir, signer, trusted_dir, trusted_keys
-from validation.predicate import PAYLOAD_TYPE, statement_bytes
 from validation.run import run_suites
 from validation.times import to_text, utc_now
 

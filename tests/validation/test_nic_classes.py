@@ -5,7 +5,7 @@ import dataclasses
 from fabric.devices.bnxt import FAMILY
 from fabric.intended import intended_qos
 from tests.sites import make_site
-from validation.causes import _misplaced
+from validation.judgement.causes import _misplaced
 
 
 def test_a_class_of_its_own_is_no_cause_whatever_its_number(tmp_path):

@@ -11,9 +11,9 @@ from fabric.qos import PortFacts
 from fabric.site import load_site
 from tests.sites import write_site
 from tests.validation.readings import keep_reading
-from validation import certificate
+from validation.certificates import certificate
+from validation.certificates.keys import keys_dir, signer
 from validation.gate import open_gate_quickly
-from validation.keys import keys_dir, signer
 from validation.times import utc_now
 from validation.watch.reading import reading_path, write_reading
 

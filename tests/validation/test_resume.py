@@ -4,11 +4,11 @@ import pytest
 
 from fabric.errors import InputError
 from tests.validation.fake import FakeFabric
+from tests.validation.judgement.test_judgement import change_port, site_with
 from tests.validation.test_extra_suites import LEAF
-from tests.validation.test_judgement import change_port, site_with
-from validation.rejudge import disagreements
+from validation.judgement.rejudge import disagreements
+from validation.results.store import latest_run
 from validation.run import run_suites
-from validation.store import latest_run
 
 
 @pytest.fixture

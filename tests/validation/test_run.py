@@ -9,17 +9,16 @@ from fabric.errors import InputError, JudgedBadError, ToolError
 from fabric.topology import ClosShape
 from tests.sites import make_site
 from tests.validation.fake import FakeFabric
-from validation import frames
-from validation.certify import certify
-from validation.evidence import counter_file
+from validation.certificates.certify import certify
+from validation.certificates.sealed import seal_path
 from validation.probes import check_options, probe_for
 from validation.probes.hosts.options import Options
 from validation.probes.hosts.probe import HostsProbe
 from validation.probes.sim import SimProbe
-from validation.run import run_suites
-from validation.sealed import seal_path
-from validation.states import states_from_bytes
-from validation.store import (
+from validation.results import frames
+from validation.results.evidence import counter_file
+from validation.results.states import states_from_bytes
+from validation.results.store import (
     Store,
     altered_evidence,
     file_name,
@@ -28,6 +27,7 @@ from validation.store import (
     load_run,
     run_dir,
 )
+from validation.run import run_suites
 from validation.suites import SUITES
 from validation.traffic import Stream
 

@@ -7,7 +7,7 @@ import pytest
 from fabric.qos import Scheduler
 from fabric.sim.run import warm_up
 from fabric.topology import PortRef
-from tests.validation.test_judgement import site_with
+from tests.validation.judgement.test_judgement import site_with
 from tests.validation.test_simulated import LEAF, SimulatedFabric
 
 EXTRA = ("mixed", "burst", "collective", "soak")

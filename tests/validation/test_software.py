@@ -3,7 +3,7 @@
 import pytest
 
 from tests.validation.fake import FakeFabric
-from tests.validation.test_judgement import HOST1, LEAF, once, site_with
+from tests.validation.judgement.test_judgement import HOST1, LEAF, once, site_with
 from validation.probes.sim import SimProbe
 from validation.run import run_suites
 

@@ -10,9 +10,9 @@ from fabric.provision import provision
 from fabric.switchssh import close_switches
 from fabric.twin.lifecycle import break_fabric, down, up
 from tests.sites import make_site
-from validation import frames
-from validation.certify import certify
+from validation.certificates.certify import certify
 from validation.gate import open_gate
+from validation.results import frames
 from validation.run import run_suites
 
 

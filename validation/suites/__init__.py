@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fabric.errors import InputError
 from fabric.site import Site
 from validation.criteria import Check
-from validation.observation import Observation
+from validation.judgement.observation import Observation
 from validation.suites import (
     bandwidth,
     burst,

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from fabric.site import Site
 from fabric.topology import PortRef
-from validation import causes
-from validation.capacity import fair_shares_bps
 from validation.criteria import Check, Judge, payload_bps
-from validation.losses import cable_checks, loss_checks, retransmission_checks
-from validation.observation import Observation
-from validation.paths import ecmp_checks, uplinks
+from validation.judgement import causes
+from validation.judgement.capacity import fair_shares_bps
+from validation.judgement.losses import cable_checks, loss_checks, retransmission_checks
+from validation.judgement.observation import Observation
+from validation.judgement.paths import ecmp_checks, uplinks
 from validation.suites.pairs import both_ways, pair_rounds, rail_crossings, sample_note
 from validation.traffic import Pair, Step, Stream, TrafficPlan, host_rails, pair_name
 

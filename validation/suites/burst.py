@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from fabric.site import Site
 from fabric.topology import PortRef
-from validation import causes
-from validation.congestion import pause_priority_checks
 from validation.criteria import Check, Judge, payload_bps
-from validation.losses import cable_checks, loss_checks, retransmission_checks
-from validation.observation import Observation
+from validation.judgement import causes
+from validation.judgement.congestion import pause_priority_checks
+from validation.judgement.losses import cable_checks, loss_checks, retransmission_checks
+from validation.judgement.observation import Observation
 from validation.schedule import spread
 from validation.traffic import Pair, Step, Stream, TrafficPlan, host_rails
 

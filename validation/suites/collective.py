@@ -18,11 +18,11 @@ import numpy as np
 
 from fabric.site import Site
 from fabric.topology import PortRef
-from validation import causes
-from validation.capacity import fair_shares_bps
 from validation.criteria import Check, Judge
-from validation.losses import cable_checks, loss_checks, retransmission_checks
-from validation.observation import Observation
+from validation.judgement import causes
+from validation.judgement.capacity import fair_shares_bps
+from validation.judgement.losses import cable_checks, loss_checks, retransmission_checks
+from validation.judgement.observation import Observation
 from validation.schedule import ring_pairs, shift_pairs, spread
 from validation.traffic import Pair, Step, StepMeasure, Stream, TrafficPlan, host_rails
 

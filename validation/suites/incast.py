@@ -11,11 +11,11 @@ import numpy as np
 
 from fabric.site import Site
 from fabric.topology import PortRef
-from validation import causes
-from validation.congestion import dcqcn_checks, pause_priority_checks, pfc_checks
 from validation.criteria import Check, Judge, jain, payload_bps
-from validation.losses import cable_checks, loss_checks, retransmission_checks
-from validation.observation import Observation
+from validation.judgement import causes
+from validation.judgement.congestion import dcqcn_checks, pause_priority_checks, pfc_checks
+from validation.judgement.losses import cable_checks, loss_checks, retransmission_checks
+from validation.judgement.observation import Observation
 from validation.schedule import growing_fan_in, spread
 from validation.traffic import FlowMeasure, Pair, Step, Stream, TrafficPlan, host_rails
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from fabric.site import Site
-from validation import causes
 from validation.criteria import Check, Judge
-from validation.losses import loss_checks, retransmission_checks
-from validation.observation import Observation
-from validation.statistics import quantile_interval
+from validation.judgement import causes
+from validation.judgement.losses import loss_checks, retransmission_checks
+from validation.judgement.observation import Observation
+from validation.judgement.statistics import quantile_interval
 from validation.suites.pairs import pair_rounds, rail_pairs, sample_note
 from validation.traffic import Step, Stream, TrafficPlan, pair_name
 

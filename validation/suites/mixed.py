@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from fabric.intent import TrafficClass
 from fabric.site import Site
 from fabric.topology import PortRef
-from validation.congestion import pause_priority_checks
 from validation.criteria import Check, Judge, payload_bps, tcp_payload_bps
-from validation.losses import cable_checks, loss_checks, retransmission_checks
-from validation.observation import Observation
+from validation.judgement.congestion import pause_priority_checks
+from validation.judgement.losses import cable_checks, loss_checks, retransmission_checks
+from validation.judgement.observation import Observation
 from validation.schedule import spread
 from validation.traffic import Pair, Role, Step, StepMeasure, Stream, TrafficPlan, host_rails
 

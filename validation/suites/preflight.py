@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from fabric.site import Site
 from fabric.topology import PortRef
-from validation import causes
 from validation.criteria import Check, Judge
-from validation.losses import cable_checks, error_checks, loss_checks
-from validation.observation import Observation
-from validation.paths import link_checks, priority_checks
+from validation.judgement import causes
+from validation.judgement.losses import cable_checks, error_checks, loss_checks
+from validation.judgement.observation import Observation
+from validation.judgement.paths import link_checks, priority_checks
 from validation.suites.pairs import both_ways, pair_rounds, rail_pairs, sample_note
 from validation.traffic import Step, Stream, TrafficPlan, pair_name
 

@@ -12,9 +12,14 @@ from collections.abc import Iterator
 from fabric.site import Site
 from fabric.topology import PortRef
 from validation.criteria import Check, Judge
-from validation.losses import cable_checks, error_checks, loss_checks, retransmission_checks
-from validation.observation import Observation
-from validation.statistics import FEW, Spread, drift_of, spread_of, sureness_of
+from validation.judgement.losses import (
+    cable_checks,
+    error_checks,
+    loss_checks,
+    retransmission_checks,
+)
+from validation.judgement.observation import Observation
+from validation.judgement.statistics import FEW, Spread, drift_of, spread_of, sureness_of
 from validation.suites.collective import (
     BusBandwidth,
     bus_bandwidth,

@@ -10,7 +10,7 @@ import numpy as np
 
 from fabric.site import Site
 from validation.criteria import Check, Judge
-from validation.observation import Observation
+from validation.judgement.observation import Observation
 from validation.schedule import spread
 from validation.suites.latency import DURATION_US, MESSAGE_BYTES, MESSAGES
 from validation.suites.pairs import pair_rounds

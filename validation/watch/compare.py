@@ -8,8 +8,8 @@ from datetime import datetime
 from fabric.linkstate import down_ports
 from fabric.qos import DeviceQos
 from fabric.site import Site
-from validation.certificate import Certificate
-from validation.fingerprint import as_heard, device_sha256, explain
+from validation.certificates.certificate import Certificate
+from validation.certificates.fingerprint import as_heard, device_sha256, explain
 from validation.times import to_text
 from validation.watch.reading import DownLink, Reading, SeenDevice
 

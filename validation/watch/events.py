@@ -14,7 +14,7 @@ from typing import Literal, get_args
 from fabric.counters import CounterSnapshot
 from fabric.site import Site
 from fabric.topology import PortRef
-from validation.certificate import Certificate
+from validation.certificates.certificate import Certificate
 from validation.counters import Delta, Deltas
 from validation.watch.compare import drifted
 from validation.watch.reading import Reading

@@ -17,9 +17,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from securesystemslib.signer import Signer
 
 from fabric.site import Site
-from validation.envelope import SealError, open_sealed, seal
+from validation.certificates.envelope import SealError, open_sealed, seal
+from validation.certificates.keys import trusted_keys
 from validation.files import read_file, write_whole
-from validation.keys import trusted_keys
 from validation.refusal import refused
 from validation.times import from_text, to_text
 

@@ -18,13 +18,13 @@ from fabric.counters import CounterSnapshot
 from fabric.errors import GateRefusedError, InputError
 from fabric.qos import DeviceQos
 from fabric.site import Site
-from validation import certificate
-from validation.certificate import Certificate, certified_states
-from validation.keys import signer
+from validation.certificates import certificate
+from validation.certificates.certificate import Certificate, certified_states
+from validation.certificates.keys import signer
+from validation.certificates.validity import check
 from validation.readers import Readers, live_readers
 from validation.refusal import ADVICE_RENEW
 from validation.times import Clock, to_text, utc_now
-from validation.validity import check
 from validation.watch.baseline import read_baseline, write_baseline
 from validation.watch.compare import reading_of
 from validation.watch.events import (

@@ -19,14 +19,14 @@ from reports.gather import gather
 from reports.page import render_page
 from tests.validation.fake import FakeFabric
 from tests.validation.perftest.hosts import SECONDS, running_hosts
-from validation.certify import certify
+from validation.certificates.certify import certify
+from validation.judgement.rejudge import disagreements
 from validation.probes.hosts import scripts
 from validation.probes.hosts.options import Options
 from validation.probes.hosts.step import Pace
-from validation.rejudge import disagreements
-from validation.result import ValidationRun
+from validation.results.result import ValidationRun
+from validation.results.store import latest_run, load_run
 from validation.run import run_suites
-from validation.store import latest_run, load_run
 from validation.suites import SUITES
 from validation.traffic import Stream
 

@@ -9,7 +9,7 @@ from fabric.topology import ClosShape
 from tests.sites import make_site
 from tests.validation.fake import FakeFabric
 from tests.validation.perftest.hosts import running_hosts
-from validation.observation import Observation
+from validation.judgement.observation import Observation
 from validation.probes import commands_for
 from validation.probes.hosts.instrument import ReportError
 from validation.probes.hosts.tcp import half_trips_us

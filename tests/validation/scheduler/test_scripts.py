@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 from fabric.errors import InputError
 from fabric.site import load_site
 from tests.validation.readings import keep_reading
-from validation import certificate
+from validation.certificates import certificate
 from validation.scheduler.export import export_files
 from validation.watch.reading import reading_path
 

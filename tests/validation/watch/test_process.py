@@ -18,8 +18,8 @@ from fabric.plan import make_plan
 from fabric.provision import provision
 from fabric.switchssh import close_switches
 from fabric.twin.lifecycle import break_fabric, down, up
-from validation import certificate
-from validation.certify import certify
+from validation.certificates import certificate
+from validation.certificates.certify import certify
 from validation.gate import open_gate_quickly
 from validation.run import run_suites
 from validation.watch.reading import reading_path

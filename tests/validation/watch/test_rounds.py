@@ -7,7 +7,7 @@ import pytest
 
 from fabric.errors import GateRefusedError
 from fabric.qos import PortFacts
-from validation import certificate
+from validation.certificates import certificate
 from validation.gate import open_gate_quickly
 from validation.watch.baseline import baseline_path
 from validation.watch.reading import reading_path

@@ -1,0 +1,1 @@
+"""What a certificate says, who signs it, and whether it holds."""

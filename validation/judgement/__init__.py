@@ -1,0 +1,1 @@
+"""From what was seen to verdicts: losses, paths, congestion, who is to blame, how sure."""

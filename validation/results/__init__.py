@@ -1,0 +1,1 @@
+"""Runs as they are kept: the database, the evidence beside it, and both read back."""
