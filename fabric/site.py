@@ -55,7 +55,7 @@ InterfaceName = Annotated[str, AfterValidator(kernel_name)]
 class Management(StrictModel):
     """How a device is reached over SSH. ``address`` defaults to the device's name.
 
-    Passwords have no place here: see ``fabric.access``.
+    Passwords have no place here: see ``fabric.reach.access``.
     """
 
     # What they hold becomes words of commands and of Ansible's inventory: nothing else passes.

@@ -1,7 +1,7 @@
 """Ranks on this machine, or on a site's hosts over the OpenSSH client with the site's own keys.
 
 Ranks are dealt out host by host in turn blocks: rank 0 .. k-1 on the first.
-The user's keys or agent log in (``fabric.access``); host keys are checked.
+The user's keys or agent log in (``fabric.reach.access``); host keys are checked.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 
 import psutil
 
-from fabric.access import Access, access_to
 from fabric.errors import InputError, ToolError
+from fabric.reach.access import Access, access_to
 from fabric.site import Site
 from trainer.collective.settings import settings_for
 from trainer.supervise import Meeting, Place

@@ -25,7 +25,7 @@ from fabric.errors import (
     PaisoarError,
     ToolError,
 )
-from fabric.linkstate import down_ports
+from fabric.reach.linkstate import down_ports
 from fabric.site import EvidenceClass, Site
 from fabric.topology import PortRef
 from validation.certificates.certificate import Certificate, certified_states, read

@@ -12,7 +12,7 @@ from fabric.site import Site
 
 
 class StatesRead(Protocol):
-    """What ``fabric.collect.read_states`` returns."""
+    """What ``fabric.reach.collect.read_states`` returns."""
 
     @property
     def states(self) -> Mapping[str, DeviceQos]:
@@ -24,7 +24,7 @@ class StatesRead(Protocol):
 
 
 class CountersRead(Protocol):
-    """What ``fabric.collect.read_counters`` returns."""
+    """What ``fabric.reach.collect.read_counters`` returns."""
 
     @property
     def snapshots(self) -> Mapping[str, CounterSnapshot]:
@@ -59,14 +59,14 @@ class Readers:
 
 def read_states(site: Site, devices: tuple[str, ...] | None = None) -> StatesRead:
     """States over SSH, all devices at once."""
-    from fabric.collect import read_states as read  # noqa: PLC0415 - pulls in SSH clients
+    from fabric.reach.collect import read_states as read  # noqa: PLC0415 - pulls in SSH clients
 
     return read(site, devices)
 
 
 def read_counters(site: Site, devices: tuple[str, ...] | None = None) -> CountersRead:
     """Counters over SSH, all devices at once."""
-    from fabric.collect import read_counters as read  # noqa: PLC0415 - pulls in SSH clients
+    from fabric.reach.collect import read_counters as read  # noqa: PLC0415 - pulls in SSH clients
 
     return read(site, devices)
 

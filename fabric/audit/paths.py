@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from fabric.audit.findings import PathReport
 from fabric.audit.rule import SOFTWARE_FAMILIES, Wanted
-from fabric.linkstate import down_ports
 from fabric.qos import DeviceQos, PortQos
+from fabric.reach.linkstate import down_ports
 from fabric.topology import PortRef, Topology
 
 _FAR = 10_000  # between switches that no path joins

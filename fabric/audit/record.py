@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fabric.audit.findings import AuditReport, Finding, Skip
-from fabric.planfile import write_private
+from fabric.provisioning.planfile import write_private
 from fabric.site import Site
 
 

@@ -3,7 +3,7 @@
 A module is stateless. It names the commands that show a device's state, turns
 their outputs into ``DeviceQos`` and counters, and turns an intended
 ``DeviceQos`` into the smallest change that reaches it. It never talks to a
-device itself: ``fabric.collect`` and the playbooks do.
+device itself: ``fabric.reach.collect`` and the playbooks do.
 """
 
 from __future__ import annotations

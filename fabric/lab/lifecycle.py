@@ -21,14 +21,14 @@ from typing import Any
 
 import psutil
 
-from fabric.access import access_to, lab_dir_of
 from fabric.daemons import adopt, daemon_pid, one_at_a_time, stop_daemon, sweep
 from fabric.errors import ToolError
-from fabric.hostssh import close_hosts, run_on_host
 from fabric.lab.files import KEEPER, LOG, SSH_CONFIG, STATE, console_name, initrd_name, last_lines
 from fabric.lab.image import Image, prepare
 from fabric.lab.plan import Guest, Sizes, boot_archive, guests_of, signature
 from fabric.lab.qemu import accelerator, command, require_qemu
+from fabric.reach.access import access_to, lab_dir_of
+from fabric.reach.hostssh import close_hosts, run_on_host
 from fabric.site import Site
 from fabric.twin.files import private_folder, write_private
 from fabric.twin.keys import client_key, host_key, write_known_hosts

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from fabric.errors import InputError
-from fabric.planfile import write_private
+from fabric.provisioning.planfile import write_private
 from fabric.saved.forms import named_as_read
 from fabric.saved.terminal import clean
 from fabric.site import MAX_CABLE_M, Site

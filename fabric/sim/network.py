@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from fabric.errors import InputError
 from fabric.headroom import PAUSE_QUANTUM_BITS, reaction_bytes
-from fabric.linkstate import down_ports
 from fabric.qos import DSCP_COUNT, PRIORITY_COUNT, DeviceQos, PortQos, Queue
+from fabric.reach.linkstate import down_ports
 from fabric.sim.engine.layout import (
     ACTION_DROP,
     ACTION_FORWARD,

@@ -13,9 +13,9 @@ import socket
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from fabric.access import twin_inventory_path
 from fabric.counters import Counter
 from fabric.errors import InputError, ToolError
+from fabric.reach.access import twin_inventory_path
 from fabric.site import Site
 
 MAX_LINE_BYTES = 256 * 2**20

@@ -21,9 +21,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fabric.access import INVENTORY, twin_dir, twin_dir_of, twin_inventory_path
 from fabric.daemons import adopt, one_at_a_time, stop_daemon, sweep
 from fabric.errors import InputError, ToolError
+from fabric.reach.access import INVENTORY, twin_dir, twin_dir_of, twin_inventory_path
 from fabric.site import Site, SwitchSpec
 from fabric.twin.control import ask
 from fabric.twin.faults import place

@@ -26,10 +26,10 @@ from typing import Any, cast
 import asyncssh
 import psutil
 
-from fabric.access import twin_dir, twin_inventory_path
 from fabric.counters import Counter
 from fabric.daemons import hold_lock
 from fabric.errors import PaisoarError
+from fabric.reach.access import twin_dir, twin_inventory_path
 from fabric.site import Site, SwitchSpec, load_site
 from fabric.twin.control import ControlError, Request, serve_control
 from fabric.twin.device import EmulatedDevice

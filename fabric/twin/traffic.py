@@ -20,7 +20,7 @@ def carry(
 ) -> SimResult:
     """Send these flows through the twin's fabric and count them on its devices.
 
-    ``states`` holds what each device does now (``fabric.collect``). Raises
+    ``states`` holds what each device does now (``fabric.reach.collect``). Raises
     ToolError, before anything is simulated, where the twin is not up.
     """
     ask(site, "status")

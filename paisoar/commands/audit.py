@@ -102,8 +102,8 @@ def _live(
 ) -> tuple[Answer, AuditReport]:
     from fabric.audit.record import save_audit
     from fabric.devices.registry import expected_qos
-    from fabric.plan import make_plan
-    from fabric.playread import read_states_by_playbook
+    from fabric.provisioning.plan import make_plan
+    from fabric.reach.playread import read_states_by_playbook
     from validation.baseline import certified_states
 
     site = load_site(file)
@@ -149,9 +149,9 @@ def _counters(
     """Counters of these devices, and the outputs that they were read from."""
     import time
 
-    from fabric.collect import read_outputs
     from fabric.devices.base import ReadError
     from fabric.devices.registry import module_of, target_of
+    from fabric.reach.collect import read_outputs
 
     with ui.progress("reading counters", len(devices)) as advance:
         outputs = read_outputs(

@@ -14,7 +14,7 @@ from paisoar.commands.bench_train import bench
 from paisoar.console import Answer, JsonOption, Ui, run
 
 if TYPE_CHECKING:
-    from fabric.provisionbench import Compared
+    from fabric.provisioning.bench import Compared
     from fabric.saved.bench import Measured
 
 __all__ = ["bench"]
@@ -66,7 +66,7 @@ def _measure(ui: Ui, only: Part | None, pods: int, rounds: int, seconds: float) 
             row = measure(pods, step)
         document["audit"] = row.to_json()
     if only is not Part.AUDIT:
-        from fabric.provisionbench import CASES, compare_all
+        from fabric.provisioning.bench import CASES, compare_all
 
         with ui.steps("provisioning emulated devices") as step:
             cases = compare_all(CASES, rounds, seconds, step)

@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from fabric.access import lab_dir_of
 from fabric.errors import InputError
+from fabric.reach.access import lab_dir_of
 from fabric.site import Site, load_site
 from fabric.textfile import write_text
 from paisoar.console import (

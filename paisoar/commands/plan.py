@@ -38,11 +38,11 @@ def plan(
 def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
     """Make and save a plan; the answer shows it."""
     from fabric.devices.registry import module_of
-    from fabric.drift import applied_orders, drifts
-    from fabric.plan import make_plan
-    from fabric.planfile import save_plan
-    from fabric.playread import read_states_by_playbook
-    from fabric.unsaved import others_unsaved, unsaved_lines
+    from fabric.provisioning.drift import applied_orders, drifts
+    from fabric.provisioning.plan import make_plan
+    from fabric.provisioning.planfile import save_plan
+    from fabric.provisioning.unsaved import others_unsaved, unsaved_lines
+    from fabric.reach.playread import read_states_by_playbook
 
     site = load_site(file)
     devices = site.select(names)

@@ -232,8 +232,8 @@ def _powers(most: int, per_host: int) -> list[int]:
 
 
 def _states(ui: Ui, site: Site, *, read: bool) -> dict[str, Any]:
-    from fabric.collect import read_states
     from fabric.devices.registry import expected_qos
+    from fabric.reach.collect import read_states
 
     if not read:
         return {name: expected_qos(site, name) for name in site.devices}

@@ -11,8 +11,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from fabric.access import check_twin_is_up
 from fabric.errors import InputError
+from fabric.reach.access import check_twin_is_up
 from fabric.site import load_site
 from paisoar.commands.audit import DeviceOption
 from paisoar.commands.plan import show_diffs
@@ -28,7 +28,7 @@ from paisoar.console import (
 )
 
 if TYPE_CHECKING:
-    from fabric.runs import RunResult
+    from fabric.provisioning.runs import RunResult
 
 DiffOption = Annotated[
     bool, typer.Option("--diff", help="Show first, line by line, what changes on each device.")
@@ -124,8 +124,8 @@ def apply(
     save_unsaved: bool = False,
 ) -> Answer:
     """Apply a saved plan; the answer says how it ended on every device."""
-    from fabric.planfile import load_plan
-    from fabric.provision import provision as carry_out
+    from fabric.provisioning.planfile import load_plan
+    from fabric.provisioning.provision import provision as carry_out
 
     site = load_site(file)
     plan = load_plan(site, plan_id)
@@ -151,9 +151,9 @@ def _rollback(
     diff: bool,
     save_unsaved: bool,
 ) -> Answer:
-    from fabric.plan import undo
-    from fabric.provision import changed_by, load_run
-    from fabric.provision import rollback as take_back
+    from fabric.provisioning.plan import undo
+    from fabric.provisioning.provision import changed_by, load_run
+    from fabric.provisioning.provision import rollback as take_back
 
     site = load_site(file)
     result, plan = load_run(site, run_id)

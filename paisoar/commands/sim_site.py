@@ -99,7 +99,7 @@ def states_of(ui: Ui, site: Site) -> Mapping[str, DeviceQos]:
     from fabric.devices.registry import expected_qos
 
     if site.environment == "twin":
-        from fabric.collect import read_states
+        from fabric.reach.collect import read_states
         from fabric.twin.lifecycle import status
 
         if status(site).up:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from fabric.access import twin_dir_of
 from fabric.errors import InputError
+from fabric.reach.access import twin_dir_of
 from fabric.site import Site, load_site
 from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, command_line, run
 

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from fabric.access import check_twin_is_up
+from fabric.reach.access import check_twin_is_up
 from fabric.site import Site, load_site
 from paisoar.console import (
     DEFAULT_FILE,

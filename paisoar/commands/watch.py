@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 from rich.console import Console
 
-from fabric.access import check_twin_is_up
 from fabric.errors import InputError
+from fabric.reach.access import check_twin_is_up
 from fabric.site import load_site
 from paisoar.asked import microseconds
 from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, count_of, run

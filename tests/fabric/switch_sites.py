@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabric.access import Access, access_to
-from fabric.collect import States, read_states
-from fabric.hostssh import close_hosts
+from fabric.reach.access import Access, access_to
+from fabric.reach.collect import States, read_states
+from fabric.reach.hostssh import close_hosts
+from fabric.reach.switchssh import close_switches
 from fabric.site import Site, load_site
-from fabric.switchssh import close_switches
 from fabric.topology import ClosShape
 from fabric.twin.nxos.cli import Answer, Cli
 from fabric.twin.nxos.switch import EmulatedSwitch

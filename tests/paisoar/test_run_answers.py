@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from fabric.outcome import NOTHING_SENT, Outcome
-from fabric.runs import RunResult
+from fabric.provisioning.outcome import NOTHING_SENT, Outcome
+from fabric.provisioning.runs import RunResult
 from paisoar.commands.provision import _answer
 from paisoar.console import console
 

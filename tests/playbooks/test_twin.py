@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from fabric.access import access_to
-from fabric.collect import read_counters, read_states
-from fabric.hostssh import close_hosts, run_on_host
-from fabric.inventory import write_inventory
-from fabric.plan import make_plan, mismatches
-from fabric.planfile import save_plan
-from fabric.playread import read_states_by_playbook
-from fabric.provision import provision, rollback
-from fabric.switchssh import close_switches
+from fabric.provisioning.plan import make_plan, mismatches
+from fabric.provisioning.planfile import save_plan
+from fabric.provisioning.provision import provision, rollback
+from fabric.reach.access import access_to
+from fabric.reach.collect import read_counters, read_states
+from fabric.reach.hostssh import close_hosts, run_on_host
+from fabric.reach.inventory import write_inventory
+from fabric.reach.playread import read_states_by_playbook
+from fabric.reach.switchssh import close_switches
 from fabric.topology import ClosShape
 from fabric.twin.lifecycle import down, up
 from tests.sites import make_site
@@ -140,7 +140,7 @@ def test_plain_ansible_checks_shows_differences_and_applies(site, tmp_path):
 
 def read_states_changed(site, plan):
     """Devices that are no longer as the plan's file says they were."""
-    from fabric.planfile import read_plan
+    from fabric.provisioning.planfile import read_plan
 
     states = read_states(site).states
     return [n for n, d in read_plan(plan).devices.items() if mismatches(states[n], d.before)]

@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fabric.access import twin_dir
 from fabric.errors import InputError
+from fabric.reach.access import twin_dir
 from fabric.topology import ClosShape
 from fabric.twin.lifecycle import down, up
 from tests.sites import make_site

@@ -19,8 +19,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fabric.access import twin_dir
 from fabric.intended import roce_tos
+from fabric.reach.access import twin_dir
 from fabric.site import load_site
 from fabric.topology import ClosShape
 from fabric.twin.lifecycle import down, up

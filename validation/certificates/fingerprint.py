@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from fabric.compare import differences
-from fabric.linkstate import shut_ports
 from fabric.qos import DeviceQos, canonical_sha256
+from fabric.reach.linkstate import shut_ports
 from fabric.site import HostSpec, Site
 from fabric.topology import PortRef
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from fabric.headroom import headroom_bytes
 from fabric.intent import ROCE_HEADER_BYTES
-from fabric.linkstate import down_ports
 from fabric.qos import Nic, PortQos
+from fabric.reach.linkstate import down_ports
 from fabric.site import Site
 from fabric.topology import PortRef
 from validation.judgement.observation import Observation

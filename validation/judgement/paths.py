@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from fabric.linkstate import down_ports
 from fabric.qos import Neighbor
+from fabric.reach.linkstate import down_ports
 from fabric.site import Site
 from fabric.topology import Link, PortRef
 from validation.counters import Delta

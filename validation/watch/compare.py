@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from fabric.linkstate import down_ports
 from fabric.qos import DeviceQos
+from fabric.reach.linkstate import down_ports
 from fabric.site import Site
 from validation.certificates.certificate import Certificate
 from validation.certificates.fingerprint import as_heard, device_sha256, explain

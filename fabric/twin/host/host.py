@@ -17,9 +17,9 @@ from typing import Any
 import asyncssh
 from asyncssh.channel import SSHServerChannel
 
-from fabric.access import user_name
 from fabric.counters import Counter
 from fabric.errors import PaisoarError
+from fabric.reach.access import user_name
 from fabric.site import Site
 from fabric.topology import PortRef
 from fabric.twin.host import counters, image, session

@@ -9,8 +9,8 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 
 from fabric.devices.base import FileChange
-from fabric.hostscript import CHANGED, apply_script, rollback_script
-from fabric.outcome import Outcome
+from fabric.provisioning.hostscript import CHANGED, apply_script, rollback_script
+from fabric.provisioning.outcome import Outcome
 
 DOCUMENTATION = r"""
 ---

@@ -9,7 +9,7 @@ from ansible.plugins.action import ActionBase
 
 from fabric.devices.registry import preload
 from fabric.errors import PaisoarError, UnreachableError
-from fabric.playside import read_to_folder
+from fabric.provisioning.playside import read_to_folder
 
 DOCUMENTATION = r"""
 ---

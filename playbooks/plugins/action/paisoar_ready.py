@@ -9,8 +9,8 @@ from ansible.plugins.action import ActionBase
 
 from fabric.devices.registry import preload
 from fabric.errors import PaisoarError
-from fabric.plan import undo
-from fabric.playside import ready_host
+from fabric.provisioning.plan import undo
+from fabric.provisioning.playside import ready_host
 
 DOCUMENTATION = r"""
 ---

@@ -11,8 +11,8 @@ from ansible.plugins.action import ActionBase
 
 from fabric.devices.registry import preload
 from fabric.errors import PaisoarError
-from fabric.planfile import read_order
-from fabric.playside import change_switch
+from fabric.provisioning.planfile import read_order
+from fabric.provisioning.playside import change_switch
 
 DOCUMENTATION = r"""
 ---

@@ -9,7 +9,7 @@ from ansible.plugins.action import ActionBase
 
 from fabric.devices.registry import preload
 from fabric.errors import PaisoarError
-from fabric.playside import verify_host
+from fabric.provisioning.playside import verify_host
 
 DOCUMENTATION = r"""
 ---

@@ -15,12 +15,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fabric.access import access_to, lab_dir_of
 from fabric.daemons import daemon_pid
 from fabric.errors import InputError, ToolError
-from fabric.hostssh import close_hosts, run_on_host
 from fabric.lab import Sizes, down, running, status, up
 from fabric.lab.lifecycle import MARKER
+from fabric.reach.access import access_to, lab_dir_of
+from fabric.reach.hostssh import close_hosts, run_on_host
 from fabric.site import Site, load_site
 
 PATIENCE_S = 60.0

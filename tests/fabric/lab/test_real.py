@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from fabric.access import lab_dir_of
 from fabric.errors import ToolError
 from fabric.lab import LabStatus, running
 from fabric.lab.image import prepare
 from fabric.lab.qemu import require_qemu
 from fabric.lab.starter import lab_yaml
+from fabric.reach.access import lab_dir_of
 from fabric.site import load_site
 from tests.fabric.lab.conftest import own_ports
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from typing import Literal, overload
 
-from fabric.access import access_to
+from fabric.reach.access import access_to
 from fabric.site import Site
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from fabric.devices.base import Change, DeviceModule
 from fabric.devices.registry import expected_qos, module_of, target_of
 from fabric.intended import intended_qos
-from fabric.plan import mismatches
+from fabric.provisioning.plan import mismatches
 from fabric.qos import DeviceQos
 from fabric.site import Site, load_site
 from fabric.starter import starter_yaml

@@ -15,8 +15,8 @@ from netmiko import ConnectHandler
 from netmiko.exceptions import ConfigInvalidException, NetmikoBaseException
 from paramiko.ssh_exception import SSHException
 
-from fabric.access import access_to, check_twin_is_up, twin_inventory_path
 from fabric.errors import ToolError
+from fabric.reach.access import access_to, check_twin_is_up, twin_inventory_path
 from fabric.site import Site
 from fabric.topology import ClosShape
 from fabric.twin.lifecycle import down, up

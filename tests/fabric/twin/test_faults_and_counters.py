@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from fabric.access import twin_inventory_path
-from fabric.collect import read_states
 from fabric.counters import Counter
 from fabric.errors import InputError, ToolError
+from fabric.reach.access import twin_inventory_path
+from fabric.reach.collect import read_states
 from fabric.sim.api import Flow, SimOptions
 from fabric.site import Site
 from fabric.topology import ClosShape, PortRef

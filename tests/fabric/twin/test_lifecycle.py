@@ -16,8 +16,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fabric.access import access_to, twin_dir, twin_inventory_path
 from fabric.errors import InputError, ToolError
+from fabric.reach.access import access_to, twin_dir, twin_inventory_path
 from fabric.site import Site, load_site
 from fabric.topology import ClosShape
 from fabric.twin.lifecycle import MARKER, down, status, up

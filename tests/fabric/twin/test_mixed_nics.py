@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from fabric.audit import audit
-from fabric.collect import read_states
 from fabric.devices.registry import expected_qos
 from fabric.errors import InputError
-from fabric.hostssh import close_hosts
-from fabric.plan import make_plan
-from fabric.provision import provision
+from fabric.provisioning.plan import make_plan
+from fabric.provisioning.provision import provision
+from fabric.reach.collect import read_states
+from fabric.reach.hostssh import close_hosts
+from fabric.reach.switchssh import close_switches
 from fabric.site import load_site
 from fabric.starter import starter_yaml
-from fabric.switchssh import close_switches
 from fabric.topology import ClosShape
 from fabric.twin.lifecycle import break_fabric, down, up
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from fabric.access import access_to
 from fabric.devices.registry import module_of
-from fabric.plan import mismatches
-from fabric.switchssh import close_switches, switch_session
+from fabric.provisioning.plan import mismatches
+from fabric.reach.access import access_to
+from fabric.reach.switchssh import close_switches, switch_session
 from fabric.twin.cli.modal import Answer, ModalCli
 from fabric.twin.eos import EmulatedSwitch as EosSwitch
 from fabric.twin.junos import EmulatedSwitch as JunosSwitch

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 from ruamel.yaml import YAML
 
-from fabric.access import lab_dir_of
-from fabric.hostssh import close_hosts
+from fabric.reach.access import lab_dir_of
+from fabric.reach.hostssh import close_hosts
 from fabric.site import load_site
 from fabric.topology import ClosShape
 from tests.fabric.ssh_servers import ssh_servers

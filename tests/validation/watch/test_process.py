@@ -12,11 +12,11 @@ import urllib.request
 
 import pytest
 
-from fabric.collect import read_states
-from fabric.hostssh import close_hosts
-from fabric.plan import make_plan
-from fabric.provision import provision
-from fabric.switchssh import close_switches
+from fabric.provisioning.plan import make_plan
+from fabric.provisioning.provision import provision
+from fabric.reach.collect import read_states
+from fabric.reach.hostssh import close_hosts
+from fabric.reach.switchssh import close_switches
 from fabric.twin.lifecycle import break_fabric, down, up
 from validation.certificates import certificate
 from validation.certificates.certify import certify

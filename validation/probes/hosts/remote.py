@@ -7,10 +7,10 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fabric.access import access_to
-from fabric.collect import needs_sudo
 from fabric.errors import PaisoarError
-from fabric.hostssh import Answer, run_on_host
+from fabric.reach.access import access_to
+from fabric.reach.collect import needs_sudo
+from fabric.reach.hostssh import Answer, run_on_host
 from fabric.site import Site
 
 # Programs start in the background: their host answers at once.

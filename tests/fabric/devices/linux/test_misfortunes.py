@@ -9,8 +9,8 @@ import subprocess
 
 import pytest
 
-from fabric.hostscript import apply_script, rollback_script
-from fabric.plan import DevicePlan, remains_of
+from fabric.provisioning.hostscript import apply_script, rollback_script
+from fabric.provisioning.plan import DevicePlan, remains_of
 from fabric.qos import canonical_sha256
 from tests.fabric.devices.linux.test_on_an_emulated_host import PATH, Shell
 

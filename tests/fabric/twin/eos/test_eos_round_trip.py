@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from fabric.devices.base import Change
 from fabric.devices.eos import MODULE
-from fabric.plan import mismatches
+from fabric.provisioning.plan import mismatches
 from fabric.site import Site
 from fabric.twin.eos import EmulatedSwitch
 from tests.fabric.devices.intents import state, switches, target

@@ -13,7 +13,7 @@ from fabric.devices.junos import MODULE
 from fabric.devices.registry import target_of
 from fabric.errors import DeviceError
 from fabric.intended import intended_qos
-from fabric.plan import mismatches
+from fabric.provisioning.plan import mismatches
 from fabric.qos import DeviceQos
 from fabric.site import Site
 from fabric.twin.junos import EmulatedSwitch

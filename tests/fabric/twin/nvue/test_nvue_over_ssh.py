@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fabric.plan import mismatches
+from fabric.provisioning.plan import mismatches
 from fabric.twin.nvue import EmulatedSwitch
 from fabric.twin.shell.session import Answer
 from tests.fabric.twin.shell.over_ssh import meddle, shell_site

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from fabric.devices.nxos import MODULE
 from fabric.devices.nxos.normalise import MAX_STRICT_QUEUES
 from fabric.devices.sections import parse
-from fabric.plan import mismatches
+from fabric.provisioning.plan import mismatches
 from fabric.qos import DeviceQos
 from fabric.site import Site
 from fabric.twin.nxos import EmulatedSwitch

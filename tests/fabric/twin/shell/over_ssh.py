@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fabric.access import access_to
-from fabric.collect import States, read_states
 from fabric.devices.registry import module_of
-from fabric.outcome import Outcome
-from fabric.plan import DevicePlan, make_plan
+from fabric.provisioning.outcome import Outcome
+from fabric.provisioning.plan import DevicePlan, make_plan
+from fabric.provisioning.switchapply import apply_to_switch
+from fabric.reach.access import access_to
+from fabric.reach.collect import States, read_states
+from fabric.reach.switchssh import close_switches
 from fabric.site import Site, load_site
 from fabric.starter import starter_yaml
-from fabric.switchapply import apply_to_switch
-from fabric.switchssh import close_switches
 from fabric.topology import ClosShape
 from fabric.twin.shell.session import Answer, Shell
 from tests.fabric.ssh_servers import SshServers, ssh_servers

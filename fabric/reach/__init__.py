@@ -1,0 +1,1 @@
+"""Reaching devices: addresses and credentials, sessions over SSH, reading many at once."""
