@@ -6,15 +6,10 @@ flight are finished or rolled back. Another one cuts the work off.
 
 from __future__ import annotations
 
-import signal
-import threading
-from types import FrameType, TracebackType
-from typing import Any, Self
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+from fabric.signals import SignalHandler
 
 
-class StopSwitch:
+class StopSwitch(SignalHandler):
     """While entered, signals set ``stopping``, then ``cut_off``, and raise nothing.
 
     ``at_once`` is for work that changes nothing: the first signal cuts it off.
@@ -23,29 +18,15 @@ class StopSwitch:
     """
 
     def __init__(self, *, at_once: bool = False) -> None:
+        super().__init__()
         self.stopping = at_once
         self.cut_off = False
-        self._before: dict[int, Any] = {}
 
     def stop(self) -> None:
         """Ask for an orderly stop; a second time, cut off."""
         self.cut_off = self.stopping
         self.stopping = True
 
-    def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
-            for number in _SIGNALS:
-                self._before[number] = signal.signal(number, self._handle)
-        return self
-
-    def _handle(self, _number: int, _frame: FrameType | None) -> None:
+    def handle(self) -> None:
+        """See :class:`~fabric.signals.SignalHandler`."""
         self.stop()
-
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)

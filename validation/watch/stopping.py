@@ -6,23 +6,22 @@ are written or a certificate is revoked, it waits until that is done.
 
 from __future__ import annotations
 
-import signal
 import threading
 from collections.abc import Callable
-from types import FrameType, TracebackType
-from typing import Any, Self, TypeVar
+from typing import TypeVar
+
+from fabric.signals import SignalHandler
 
 _Result = TypeVar("_Result")
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class Stopper:
+class Stopper(SignalHandler):
     """While entered, signals end :meth:`wait` and work inside :meth:`cut_off`."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._asked = threading.Event()
         self._cuttable = False
-        self._before: dict[int, Any] = {}
 
     @property
     def asked(self) -> bool:
@@ -47,23 +46,9 @@ class Stopper:
             self._cuttable = False
         return result
 
-    def _handle(self, _number: int, _frame: FrameType | None) -> None:
+    def handle(self) -> None:
+        """See :class:`~fabric.signals.SignalHandler`."""
         self._asked.set()
         if self._cuttable:
             self._cuttable = False
             raise KeyboardInterrupt
-
-    def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
-            for number in _SIGNALS:
-                self._before[number] = signal.signal(number, self._handle)
-        return self
-
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
