@@ -188,7 +188,8 @@ def run(as_json: bool, work: Callable[[Ui], Answer]) -> None:
     """Do the work of one command, print its answer, and exit as the design says.
 
     0 good, 1 judged bad, 2 bad input, 3 a device, peer or tool did not answer,
-    130 interrupted, 70 a fault of our own.
+    130 interrupted, 70 a fault of our own. A KeyboardInterrupt says by its arguments
+    what was left running, if anything was.
     """
     ui = Ui(as_json=as_json)
     try:
@@ -197,7 +198,8 @@ def run(as_json: bool, work: Callable[[Ui], Answer]) -> None:
     except PaisoarError as error:
         raise _ended(ui, error) from error
     except (KeyboardInterrupt, typer.Abort) as error:
-        stopped = PaisoarError("interrupted", advice="Nothing was left running.")
+        left = " ".join(map(str, error.args)) or "Nothing was left running."
+        stopped = PaisoarError("interrupted", advice=left)
         stopped.exit_code = EXIT_INTERRUPTED
         raise _ended(ui, stopped) from error
     except OSError as error:

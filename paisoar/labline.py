@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from paisoar.commands import lab, train
-from paisoar.console import Ui, count_of
+from paisoar.console import Ui, command_line, count_of
 from paisoar.line import LeftOut, Line, Outcome
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class LabLine(Line):
         self.keep = keep
 
     def walk(self) -> Outcome:
-        """Walk all steps; the guests are stopped however it ends."""
+        """Walk all steps; the guests are stopped however it ends, unless they are kept."""
         try:
             self._step("lab up", self._lab_up)
             if len(self.site.topology.hosts) < LEAST_FOR_INCAST:
@@ -82,6 +82,11 @@ class LabLine(Line):
             self._step("certify", self._certify)
             self._step("train", self._train)
             self._step("report", self._report)
+        except KeyboardInterrupt as error:
+            if self.keep:
+                stop = command_line("lab down", self.file)
+                raise KeyboardInterrupt(f"The guests are kept; stop them with: {stop}") from error
+            raise
         finally:
             self._step("lab down", self._lab_down)
         return self.outcome
