@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 import pandas as pd
 
-from reports.content import ReportContent
+from reports.content.model import ReportContent
 
 
 def write_tables(content: ReportContent, folder: Path) -> tuple[Path, ...]:

@@ -148,7 +148,7 @@ def _steps(text: str | None) -> list[float]:
 def _predict(
     ui: Ui, asked: _Asked, wanted: Wanted, file: Path | None, *, read: bool, plot: Path | None
 ) -> Answer:
-    from reports.scaling import FORMATS
+    from reports.figures.scaling import FORMATS
     from trainer.predict.step import predict as foresee
 
     if plot is not None and plot.suffix not in FORMATS:
@@ -300,7 +300,7 @@ def _row(found: Prediction) -> dict[str, Any]:
 
 
 def _draw(path: Path, document: dict[str, Any], rows: list[tuple[Setup, Prediction]]) -> None:
-    from reports.scaling import draw_scaling
+    from reports.figures.scaling import draw_scaling
     from trainer.predict.frames import scaling_frame
 
     mode = f"{document['sync']} {document['transport']}"

@@ -45,8 +45,8 @@ def report(
 
 def write(ui: Ui, file: Path, run_id: str = "", output: Path | None = None) -> Answer:
     """Write the report of a validation run."""
-    from reports.gather import gather
-    from reports.page import write_page
+    from reports.content.gather import gather
+    from reports.page.render import write_page
     from reports.tables import write_tables
     from validation.results.store import latest_run, load_run
 

@@ -137,7 +137,7 @@ def _tune(ui: Ui, file: Path, asked: _Asked, where: _Where, wanted: _Wanted) -> 
 
 
 def _check_wanted(wanted: _Wanted) -> None:
-    from reports.tuning import FORMATS
+    from reports.figures.tuning import FORMATS
 
     if (wanted.choose is None) != (wanted.write is None):
         raise InputError("--choose N and --write FILE go together")
@@ -215,7 +215,7 @@ def _candidate(number: int | None, candidate: Candidate) -> dict[str, Any]:
 
 
 def _draw(path: Path, document: dict[str, Any]) -> None:
-    from reports.tuning import Mark, draw_tuning
+    from reports.figures.tuning import Mark, draw_tuning
 
     def mark(candidate: dict[str, Any]) -> Mark:
         measures = candidate["measures"]

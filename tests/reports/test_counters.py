@@ -3,7 +3,7 @@
 import pandas as pd
 
 from fabric.counters import COUNTER_NAMES
-from reports.counters import MEANINGS, grouped
+from reports.content.counters import MEANINGS, grouped
 
 MOVED = pd.DataFrame(
     [

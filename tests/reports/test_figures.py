@@ -5,7 +5,7 @@ import re
 import pandas as pd
 import pytest
 
-from reports import figures
+from reports.figures import traffic as figures
 
 
 def texts(svg):

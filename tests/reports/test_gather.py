@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from fabric.errors import GateRefusedError
-from reports.gather import gather
-from reports.page import render_page
+from reports.content.gather import gather
+from reports.page.render import render_page
 from reports.tables import write_tables
 from tests.sites import make_site
 from tests.validation.fake import FakeFabric

@@ -7,8 +7,8 @@ from xml.etree import ElementTree as ET
 import pandas as pd
 import pytest
 
-from reports.content import CertificateFacts, GateRefusal, ReportContent, TrainingFacts
-from reports.page import render_page, write_page
+from reports.content.model import CertificateFacts, GateRefusal, ReportContent, TrainingFacts
+from reports.page.render import render_page, write_page
 from reports.tables import write_tables
 
 HOSTS = ("host1:ens1f0", "host2:ens1f0", "host3:ens1f0")

@@ -15,8 +15,8 @@ import pytest
 
 from fabric.errors import DevicesError
 from fabric.topology import ClosShape
-from reports.gather import gather
-from reports.page import render_page
+from reports.content.gather import gather
+from reports.page.render import render_page
 from tests.validation.fake import FakeFabric
 from tests.validation.perftest.hosts import SECONDS, running_hosts
 from validation.certificates.certify import certify

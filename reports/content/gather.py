@@ -10,7 +10,7 @@ import pandas as pd
 from fabric.audit.record import load_audit
 from fabric.errors import GateRefusedError
 from fabric.site import Site
-from reports.content import CertificateFacts, GateRefusal, ReportContent, TrainingFacts
+from reports.content.model import CertificateFacts, GateRefusal, ReportContent, TrainingFacts
 from trainer.record import load_latest_training, load_refusal
 from validation.certificates import certificate
 from validation.certificates.certify import lacking

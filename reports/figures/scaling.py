@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from reports.figures import INK, SERIES
+from reports.figures.traffic import INK, SERIES
 
 FORMATS = (".png", ".svg")
 _GRID = "#e4e7eb"

@@ -11,9 +11,9 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from reports import figures
-from reports.content import ReportContent, TrainingFacts
-from reports.counters import grouped
+from reports.content.counters import grouped
+from reports.content.model import ReportContent, TrainingFacts
+from reports.figures import traffic as figures
 
 MAX_ROWS = 200
 # More rows than this are shown in a box that scrolls, and says so.

@@ -1,0 +1,1 @@
+"""Frames in, pictures out; which columns a picture takes is said by its function."""

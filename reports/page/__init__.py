@@ -1,0 +1,1 @@
+"""Content in, HTML out."""
