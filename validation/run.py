@@ -19,7 +19,7 @@ from typing import Literal
 from securesystemslib.signer import Signer
 
 from fabric.counters import CounterSnapshot
-from fabric.errors import DevicesError, PaisoarError
+from fabric.errors import DevicesError, InputError, PaisoarError
 from fabric.qos import DeviceQos
 from fabric.site import Site
 from validation.certificates.fingerprint import explain, fingerprint
@@ -67,6 +67,7 @@ def run_suites(
     probe: ProbeFactory | None = None,
     clock: Clock = utc_now,
     resume: bool = False,
+    repeat: int = 1,
 ) -> ValidationRun:
     """Run these suites (those of the site's criteria where None) and keep what came out.
 
@@ -74,11 +75,14 @@ def run_suites(
     there is none). A device or probe that does not answer fails its checks and
     does not end the run, but leaves it ``partial``. So does Ctrl-C, which raises
     KeyboardInterrupt on. With ``resume`` the last run, which was interrupted, goes on as a
-    new one: its unfinished suites with the steps that they had.
+    new one: its unfinished suites with the steps that they had. ``repeat`` is how often
+    bandwidth and incast are measured; a run that goes on keeps its own number.
 
     Raises InputError for an unknown suite or an unusable signing key, ToolError where
     results cannot be kept, DevicesError where no host can measure.
     """
+    if repeat < 1:
+        raise InputError(f"nothing can be measured {repeat} times", key="--repeat")
     before = unfinished(site, names) if resume else None
     suites = select(before.names if before else names or certified_suites(site))
     sealing = signer(site)
@@ -92,14 +96,17 @@ def run_suites(
             clock,
             sealing,
             _new_run(site, clock()),
+            before.repeat if before else repeat,
             before,
         )
         return work.carry_out(suites)
 
 
-def plans(site: Site, names: Sequence[str] | None = None) -> tuple[TrafficPlan, ...]:
+def plans(
+    site: Site, names: Sequence[str] | None = None, repeat: int = 1
+) -> tuple[TrafficPlan, ...]:
     """What :func:`run_suites` would send, without sending it."""
-    return tuple(suite.plan(site) for suite in select(names or certified_suites(site)))
+    return tuple(suite.again(site, repeat) for suite in select(names or certified_suites(site)))
 
 
 def _new_run(site: Site, now: datetime) -> ValidationRun:
@@ -138,6 +145,7 @@ class _Work:
     clock: Clock
     sealing: Signer
     run: ValidationRun
+    repeat: int = 1
     resumed: Unfinished | None = None
     states: dict[str, DeviceQos] = field(default_factory=dict)
     states_sha256: str = ""
@@ -206,7 +214,7 @@ class _Work:
     def _suite(
         self, suite: Suite, before: dict[str, CounterSnapshot], unread: dict[str, str]
     ) -> tuple[dict[str, CounterSnapshot], dict[str, str]]:
-        plan = suite.plan(self.site)
+        plan = suite.again(self.site, self.repeat)
         started_at, started = self.clock(), time.monotonic()
         begun = self.resumed.suites.get(suite.name) if self.resumed is not None else None
         measures: list[StepMeasure] = list(begun.steps) if begun else []
@@ -364,7 +372,7 @@ class _Work:
                 name=suite.name,
                 status="not-run",
                 checks=(_not_run(suite.name, self.site, self.run),),
-                expected=suite.plan(self.site).expected,
+                expected=suite.again(self.site, self.repeat).expected,
                 seen={},
                 files={},
                 started_at=now,

@@ -8,7 +8,7 @@ one step runs into the next.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, Protocol
 
@@ -22,6 +22,9 @@ from fabric.topology import PortRef
 
 Pair = tuple[PortRef, PortRef]
 Role = Literal["roce", "default"]
+# Families of counters that a judgement looks at.
+Counted = Literal["cables", "losses", "retransmissions", "errors"]
+_AGAIN = "#"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +69,21 @@ class Step:
         for stream in self.streams:
             yield from stream.pairs
 
+    @property
+    def base(self) -> str:
+        """Its id without the number of its repetition."""
+        return self.id.partition(_AGAIN)[0]
+
 
 @dataclass(frozen=True)
 class TrafficPlan:
     """All that a suite sends, what it reads before and after, and what that covers.
 
     ``snapshot`` names the devices whose counters are read on both sides of the
-    traffic. ``expected`` counts what must be seen (``pairs``, ``receivers``,
-    ...): a certificate shows it beside what was seen. ``impossible`` says why
-    there is nothing to send, where that is so, ``note`` what a big site's plan leaves out.
+    traffic, ``counted`` which of them are judged. ``expected`` counts what must be seen
+    (``pairs``, ``receivers``, ``counters``, ...): a certificate shows it beside what was
+    seen. ``impossible`` says why there is nothing to send, where that is so, ``note`` what a
+    big site's plan leaves out.
     """
 
     suite: str
@@ -83,6 +92,27 @@ class TrafficPlan:
     expected: Mapping[str, int]
     impossible: str = ""
     note: str = ""
+    counted: tuple[Counted, ...] = ()
+
+    def repeated_steps(self) -> tuple[tuple[Step, tuple[Step, ...]], ...]:
+        """Each step, the first time it is sent, with all of its repetitions."""
+        found: dict[str, list[Step]] = {}
+        for step in self.steps:
+            found.setdefault(step.base, []).append(step)
+        return tuple((steps[0], tuple(steps)) for steps in found.values())
+
+    def times(self, count: int) -> TrafficPlan:
+        """All of it so many times, one after the other: ``round1``, ``round1#2``, ..."""
+        again = tuple(
+            replace(step, id=f"{step.id}{_AGAIN}{number}")
+            for number in range(2, count + 1)
+            for step in self.steps
+        )
+        each = {"steps", "pairs"}
+        expected = {what: n * count if what in each else n for what, n in self.expected.items()}
+        return replace(
+            self, steps=(*self.steps, *again), expected={**expected, "repetitions": count}
+        )
 
     @property
     def traffic_us(self) -> float:

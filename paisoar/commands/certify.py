@@ -155,7 +155,21 @@ def _facts(out: Console, found: Certificate) -> None:
     table.add_row("profile", predicate.profile.name)
     table.add_row("hosts", ", ".join(found.hosts))
     table.add_row("valid", f"{predicate.not_before} to {predicate.not_after}")
+    for suite, seen in _covered(found).items():
+        table.add_row(suite, seen)
     table.add_row("signed by key", predicate.issuer_key_id)
     table.add_row("fabric fingerprint", found.fingerprint.sha256)
     table.add_row("file", str(found.path))
     out.print(table)
+
+
+def _covered(found: Certificate) -> dict[str, str]:
+    """What each suite saw of what it had to see, for people."""
+    lines: dict[str, list[str]] = {}
+    for entry in found.predicate.coverage:
+        lines.setdefault(entry.suite, []).append(
+            f"{entry.seen:,} of {entry.expected:,} {entry.what}"
+        )
+    if lines and not any(entry.what == "counters" for entry in found.predicate.coverage):
+        lines["counters"] = ["not stated: this certificate is of an earlier release"]
+    return {suite: ", ".join(seen) for suite, seen in lines.items()}

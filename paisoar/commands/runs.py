@@ -162,7 +162,7 @@ def _show(ui: Ui, file: Path, run_id: str) -> Answer:
     altered = altered_evidence(found)
 
     def tell(out: Console) -> None:
-        show_run(out, found, file)
+        show_run(out, found, site)
         for name in altered:
             out.print(f"altered or gone: {found.folder / name}")
 

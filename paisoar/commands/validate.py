@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from fabric.errors import InputError
 from fabric.reach.access import check_twin_is_up
 from fabric.site import Site, load_site
 from paisoar.console import (
@@ -43,6 +44,15 @@ def validate(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the last run, which was interrupted.")
     ] = False,
+    repeat: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Measure bandwidth and incast so often and judge the median; five or more tell "
+            "how sure it is.",
+        ),
+    ] = 1,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be run; touch nothing.")
     ] = False,
@@ -83,9 +93,12 @@ def validate(
     }
     suites = _named(suites, every=every)
     if dry_run:
-        run(as_json, lambda ui: _planned(ui, file, suites, chosen))
+        run(as_json, lambda ui: _planned(ui, file, suites, chosen, repeat=repeat))
     else:
-        run(as_json, lambda ui: _validate(ui, file, suites, chosen, resume=resume))
+        run(
+            as_json,
+            lambda ui: _validate(ui, file, suites, chosen, resume=resume, repeat=repeat),
+        )
 
 
 def _named(suites: list[str] | None, *, every: bool) -> list[str] | None:
@@ -105,7 +118,12 @@ def _options(chosen: Mapping[str, Any] | None) -> Options | None:
 
 
 def _planned(
-    ui: Ui, file: Path, suites: list[str] | None, chosen: Mapping[str, Any] | None = None
+    ui: Ui,
+    file: Path,
+    suites: list[str] | None,
+    chosen: Mapping[str, Any] | None = None,
+    *,
+    repeat: int = 1,
 ) -> Answer:
     from validation.planned import outline, rounds
     from validation.probes import check_options, commands_for, traffic_us
@@ -113,7 +131,7 @@ def _planned(
 
     site = load_site(file)
     ui.say("planning")
-    planned = plans(site, suites)
+    planned = plans(site, suites, repeat)
     options = _options(chosen)
     check_options(site, options)
     commands = {plan.suite: commands_for(site, plan, options) for plan in planned}
@@ -156,12 +174,19 @@ def _validate(
     chosen: Mapping[str, Any] | None = None,
     *,
     resume: bool = False,
+    repeat: int = 1,
 ) -> Answer:
+    if resume and repeat > 1:
+        raise InputError(
+            "a run that goes on keeps its own number of repetitions",
+            key="--repeat",
+            advice="Leave out --repeat, or start again without --resume.",
+        )
     site = load_site(file)
-    done = execute(ui, site, suites, _options(chosen), resume=resume)
+    done = execute(ui, site, suites, _options(chosen), resume=resume, repeat=repeat)
     return Answer(
         done.to_json(),
-        lambda out: show_run(out, done, file),
+        lambda out: show_run(out, done, site),
         good=done.verdict == "PASS",
         exit_code=_exit(done),
     )
@@ -174,6 +199,7 @@ def execute(
     options: Options | None = None,
     *,
     resume: bool = False,
+    repeat: int = 1,
 ) -> ValidationRun:
     """Run these suites with progress."""
     from validation.probes import check_options, probe_for
@@ -187,7 +213,12 @@ def execute(
             step(f"{progress.suite} {progress.text}".strip(), progress.done, progress.total)
 
         return run_suites(
-            site, suites, tell, probe=partial(probe_for, options=options), resume=resume
+            site,
+            suites,
+            tell,
+            probe=partial(probe_for, options=options),
+            resume=resume,
+            repeat=repeat,
         )
 
 
@@ -195,7 +226,7 @@ def _exit(done: ValidationRun) -> int:
     return 3 if done.unread else 1
 
 
-def show_run(out: Console, done: ValidationRun, file: Path) -> None:
+def show_run(out: Console, done: ValidationRun, site: Site) -> None:
     """A table of the suites and the checks that did not pass."""
     table = Table("suite", "verdict", "seen of expected", "checks", "seconds")
     for suite in done.suites:
@@ -210,20 +241,28 @@ def show_run(out: Console, done: ValidationRun, file: Path) -> None:
     for check in bad[:MAX_SHOWN]:
         out.print(f"{check.verdict} {check.id} {check.subject}: {check.reason}", markup=False)
     if len(bad) > MAX_SHOWN:
-        out.print(f"... and {len(bad) - MAX_SHOWN} more; see {command_line('report', file)}")
+        out.print(f"... and {len(bad) - MAX_SHOWN} more; see {command_line('report', site.path)}")
     for name, answer in done.unread.items():
         out.print(f"no answer: {name}: {answer}", markup=False)
     if chosen := done.versions.get("probe"):
         out.print(f"Measured with {chosen}.", markup=False)
     out.print(
         f"Run {done.id}: {done.verdict}, {done.status}, evidence class {done.evidence_class}. "
-        + _next(done, file)
+        + _next(done, site)
     )
 
 
-def _next(done: ValidationRun, file: Path) -> str:
-    if done.verdict == "PASS":
-        return f"Next: {command_line('certify', file)}"
+def _next(done: ValidationRun, site: Site) -> str:
+    from validation.suites import certified_suites
+
     if done.unread:
-        return f"Next: bring back what did not answer, then: {command_line('validate', file)}"
-    return f"Next: {command_line('audit', file)} says what is wrong with the settings."
+        return f"Next: bring back what did not answer, then: {command_line('validate', site.path)}"
+    if done.verdict != "PASS":
+        return f"Next: {command_line('audit', site.path)} says what is wrong with the settings."
+    absent = [name for name in certified_suites(site) if done.suite(name) is None]
+    if absent:
+        return (
+            f"A certificate also asks for {', '.join(absent)}, all in one run. "
+            f"Next: {command_line('validate', site.path)}"
+        )
+    return f"Next: {command_line('certify', site.path)}"

@@ -15,25 +15,42 @@ def test_every_plan_covers_every_device_and_every_pair(tmp_path):
     preflight, latency, bandwidth, incast = plans(site)
     for plan in (preflight, latency, bandwidth, incast):
         assert set(plan.snapshot) == set(site.devices)
-    assert preflight.expected == {"devices": 22, "links": 24, "directions": 240}
-    assert latency.expected == {"pairs": 120}
-    assert bandwidth.expected == {"steps": 16, "directions": 240, "uplinks": 16}
-    assert bandwidth.steps[15].id == "bisection"
+    # 48 ports, 16 of them of hosts: packets and drops both ways; errors; what was sent again.
+    whole, errors, again = 4 * 48, 4 * 16 + 2 * 32, 5 * 16
+    assert preflight.expected == {
+        "devices": 22,
+        "links": 24,
+        "directions": 240,
+        "counters": whole + errors,
+    }
+    assert latency.expected == {"pairs": 120, "counters": 2 * 48 + again}
+    assert bandwidth.expected == {
+        "steps": 18,
+        "directions": 240,
+        "uplinks": 16,
+        "counters": whole + again,
+    }
+    assert [step.id for step in bandwidth.steps[15:]] == ["one-way", "one-way-back", "bisection"]
     for plan in (preflight, latency, bandwidth):
-        assert len(plan.steps) == (16 if plan is bandwidth else 15)
+        assert len(plan.steps) == (18 if plan is bandwidth else 15)
         for step in plan.steps[:15]:
             hosts = [s.device for s, t in step.pairs()] + [t.device for s, t in step.pairs()]
             most = 1 if plan is latency else 2
             assert max(map(hosts.count, hosts)) == most
     assert [step.id for step in incast.steps][:4] == ["2-to-1", "4-to-1", "8-to-1", "all-to-host1"]
-    assert incast.expected == {"steps": 19, "receivers": 16}
-    assert all(len(list(step.pairs())) == 15 for step in incast.steps[3:])
+    assert incast.expected == {
+        "steps": 21,
+        "receivers": 16,
+        "pairs": 2 + 4 + 8 + 16 * 15 + 2 * 14 + 4 * 12,
+        "counters": whole + again,
+    }
+    assert all(len(list(step.pairs())) == 15 for step in incast.steps[3:19])
 
 
 def test_rails_of_dual_homed_hosts_run_side_by_side(tmp_path):
     site = make_site(tmp_path, ClosShape(4, 2, 1, nics_per_host=2))
     latency = SUITES["latency"].plan(site)
-    assert latency.expected == {"pairs": 12}
+    assert latency.expected["pairs"] == 12
     assert len(latency.steps) == 3
     for step in latency.steps:
         for source, target in step.pairs():
@@ -43,7 +60,7 @@ def test_rails_of_dual_homed_hosts_run_side_by_side(tmp_path):
 
 def test_an_odd_number_of_hosts_still_meets_all_pairs(tmp_path):
     site = make_site(tmp_path, ClosShape(5, 1, 0))
-    assert SUITES["latency"].plan(site).expected == {"pairs": 10}
+    assert SUITES["latency"].plan(site).expected["pairs"] == 10
 
 
 def test_big_sites_sample_the_receivers(tmp_path):
@@ -114,3 +131,46 @@ def test_a_thousand_hosts_are_planned_without_their_full_matrix(tmp_path):
     flows = sum(len(stream.pairs) for p in planned for s in p.steps for stream in s.streams)
     assert flows < 250_000  # of the half million pairs, each way, in three suites
     assert all(plan.steps for plan in planned)
+
+
+def test_all_others_send_to_few_receivers_of_different_leaves(tmp_path):
+    site = make_site(tmp_path, ClosShape(16, 4, 2))
+    few = {s.id: list(s.pairs()) for s in plan_incast(site).steps if s.id.startswith("many-to-")}
+    assert set(few) == {"many-to-2", "many-to-4"}
+    for step, count in (("many-to-2", 2), ("many-to-4", 4)):
+        targets = {target for _, target in few[step]}
+        senders = {source for source, _ in few[step]}
+        assert (len(targets), len(senders)) == (count, 16 - count)
+        assert not targets & senders
+        assert len({site.topology.peer(target).device for target in targets}) == count
+        assert len(few[step]) == count * (16 - count)  # each sender to every receiver
+    # Senders are more than receivers, or there is no incast.
+    assert not [s for s in plan_incast(make_site(tmp_path)).steps if s.id.startswith("many")]
+
+
+@pytest.mark.parametrize("hosts", [4, 5])
+def test_every_port_sends_alone_and_receives_alone(tmp_path, hosts):
+    site = make_site(tmp_path, ClosShape(hosts, 1, 0))
+    steps = {step.id: list(step.pairs()) for step in SUITES["bandwidth"].plan(site).steps}
+    assert {end for pair in steps["one-way"] for end in pair} == set(site.topology.endpoints)
+    assert steps["one-way-back"] == [(b, a) for a, b in steps["one-way"]]
+    senders = [source for source, _ in steps["one-way"]]
+    assert len(set(senders)) == len(senders) == (hosts + 1) // 2
+
+
+def test_repetitions_are_whole_rounds_of_all_steps_and_are_expected(tmp_path):
+    site = make_site(tmp_path)
+    once, thrice = (SUITES["incast"].again(site, times) for times in (1, 3))
+    ids = [step.id for step in once.steps]
+    assert [step.id for step in thrice.steps] == [
+        *ids,
+        *(f"{step}#2" for step in ids),
+        *(f"{step}#3" for step in ids),
+    ]
+    assert thrice.expected["steps"] == 3 * once.expected["steps"]
+    assert thrice.expected["pairs"] == 3 * once.expected["pairs"]
+    assert thrice.expected["receivers"] == once.expected["receivers"]
+    assert thrice.expected["repetitions"] == 3
+    assert "repetitions" not in once.expected
+    # A ping-pong has its repetitions already.
+    assert SUITES["latency"].again(site, 3) == SUITES["latency"].plan(site)

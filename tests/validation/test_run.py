@@ -126,7 +126,7 @@ def test_ctrl_c_keeps_what_there_is_and_marks_it(fabric):
     assert kept.suite("preflight").verdict == "PASS"
     p99 = [c.verdict for c in kept.suite("latency").checks if c.id == "latency.p99"]
     assert p99 == ["PASS", "PASS", "NOT_RUN", "NOT_RUN", "NOT_RUN", "NOT_RUN"]
-    assert kept.suite("latency").seen == {"pairs": 2}
+    assert kept.suite("latency").seen == {"pairs": 2, "counters": 0}
     assert {c.verdict for c in kept.all_checks} == {"PASS", "NOT_RUN"}
     assert kept.verdict == "NOT_RUN"
 
@@ -172,10 +172,13 @@ def test_traffic_that_cannot_start_is_not_run_and_the_rest_goes_on(fabric):
     fabric.on_carry = refuse
     made = run(fabric, "bandwidth")
     reasons = {c.reason for c in made.all_checks if c.verdict == "NOT_RUN"}
-    assert reasons == {"the simulator did not answer"}
+    assert reasons == {
+        "the simulator did not answer",
+        "5 of 6 steps were seen: round2: the simulator did not answer",
+    }
     seen = dict(made.suite("bandwidth").seen)
     # The bisection has the pairs of the lost round too; the round itself is missing.
-    assert (seen["steps"], made.suite("bandwidth").expected["steps"]) == (3, 4)
+    assert (seen["steps"], made.suite("bandwidth").expected["steps"]) == (5, 6)
     assert made.suite("bandwidth").status == "partial"
     assert made.verdict == "NOT_RUN"
     assert made.unread == {"the probe sim": "the simulator did not answer"}

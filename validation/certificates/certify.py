@@ -42,6 +42,7 @@ from validation.certificates.revocation import RevocationError
 from validation.certificates.sealed import broken_seal
 from validation.criteria import Check, overall, required_checks
 from validation.files import read_file, write_whole
+from validation.judgement.coverage import MAY_BE_FEWER
 from validation.judgement.rejudge import disagreements
 from validation.readers import StateReader, read_states
 from validation.results.result import SuiteResult, ValidationRun
@@ -52,8 +53,6 @@ from validation.times import Clock, to_text, utc_now
 
 MAX_RUN_AGE = timedelta(hours=24)
 _MAX_LISTED = 12
-# Coverage that depends on the paths that ECMP chose: shown, not demanded.
-_SHOWN_ONLY = {"links", "uplinks", "tcp pairs"}
 
 
 def lacking(site: Site, run: ValidationRun, now: datetime) -> list[str]:
@@ -64,7 +63,7 @@ def lacking(site: Site, run: ValidationRun, now: datetime) -> list[str]:
         if result is None:
             lines.append(f"suite {suite.name} was not run")
         else:
-            lines += _thin(result, suite.plan(site).expected)
+            lines += _thin(result, suite.again(site, result.repetitions).expected)
     bad = [
         f"{c.verdict} {c.id}: {c.reason if c.subject in c.reason else f'{c.subject}: {c.reason}'}"
         for c in run.failures
@@ -191,7 +190,7 @@ def _thin(result: SuiteResult, planned: Mapping[str, int]) -> list[str]:
         lines.append(f"suite {result.name} was planned for another site or by another version")
     for what, count in planned.items():
         seen = result.seen.get(what, 0)
-        if seen < count and what not in _SHOWN_ONLY:
+        if seen < count and what not in MAY_BE_FEWER:
             lines.append(f"suite {result.name} covered {seen} of {count} {what}")
     return lines
 

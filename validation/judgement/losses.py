@@ -24,10 +24,10 @@ RETRANSMISSIONS = (
     "duplicate_request",
 )
 ERRORS = ("rx_crc_errors", "rx_icrc_errors", "link_down_events", "tx_pause_storm_errors")
-_HOST_ONLY = {"rx_icrc_errors", "tx_pause_storm_errors"}
+ERRORS_OF_HOSTS = {"rx_icrc_errors", "tx_pause_storm_errors"}
 
 # (side, counter of the RDMA priority, counter of the whole port)
-_DROPS = (
+DROPS = (
     ("ingress", "rx_prio_discards", "rx_discards"),
     ("egress", "queue_drops", "tx_discards"),
 )
@@ -120,7 +120,7 @@ def _counts_one_side(observation: Observation, device: str) -> bool:
     """
     if device not in observation.site.topology.hosts:
         return False
-    _, fine, coarse = _DROPS[0]
+    _, fine, coarse = DROPS[0]
     deltas = observation.deltas
     return all(
         deltas.get(*port, fine, observation.priority) or deltas.get(*port, coarse)
@@ -169,7 +169,7 @@ def error_checks(observation: Observation) -> list[Check]:
             checks.append(_unread(judge, "errors", device))
             continue
         host = device in observation.site.topology.hosts
-        names = tuple(name for name in ERRORS if host or name not in _HOST_ONLY)
+        names = tuple(name for name in ERRORS if host or name not in ERRORS_OF_HOSTS)
         checks.append(_sum_is_zero(observation, judge, "errors", device, names))
     return checks
 
@@ -234,7 +234,7 @@ def _drops_of(
     excused = ""
     deltas = observation.deltas
     for port in observation.cabled(device):
-        for side, fine, coarse in _DROPS:
+        for side, fine, coarse in DROPS:
             delta = deltas.get(*port, fine, observation.priority) or deltas.get(*port, coarse)
             if delta is None:
                 said = deltas.why_missing(

@@ -42,7 +42,7 @@ def disagreements(site: Site, run: ValidationRun) -> list[str]:
 def _suite(site: Site, run: ValidationRun, suite: Suite, result: SuiteResult) -> list[str]:
     where = f"run {run.id}, suite {suite.name}"
     try:
-        observation = observation_of(site, suite.plan(site), run, result)
+        observation = observation_of(site, suite.again(site, result.repetitions), run, result)
         again = judged(suite, observation)
     except InputError as error:
         return [error.message]

@@ -98,6 +98,38 @@ def sureness_of(values: Sequence[float], limit: float) -> Sureness:
     return "borderline" if low <= limit <= high else "sure"
 
 
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """One figure that was measured again and again, as a verdict needs it.
+
+    ``said`` is for people; ``caveat`` what makes a PASS unsure, empty where nothing does: the
+    interval holds the limit, or a repetition was beyond it.
+    """
+
+    median: float
+    said: str
+    caveat: str
+
+
+def repeated(values: Sequence[float], limit: float) -> Repeated:
+    """Repetitions of one figure against its limit. ValueError where there are none."""
+    spread = spread_of(values)
+    if spread.count == 1:
+        return Repeated(spread.median, "measured once", "")
+    sure = sureness_of(values, limit)
+    said = f"median of {spread.count}, {spread.least:.3f} to {spread.most:.3f}"
+    if sure != "too few":
+        low, high = interval_of(values)
+        said += f", 95 % sure that it is {low:.3f} to {high:.3f}"
+    if spread.outliers:
+        far = ", ".join(f"{values[place]:.3f}" for place in spread.outliers)
+        said += f", outliers {far}"
+    said += f": {sure}"
+    turned = any((value < limit) != (spread.median < limit) for value in values)
+    unsure = sure == "borderline" or turned
+    return Repeated(spread.median, said, said if unsure else "")
+
+
 def quantile_interval(samples: NDArray[np.float64], quantile: float) -> tuple[float, float]:
     """Where a quantile of all that could be sampled lies with 95 %, by ranks.
 

@@ -52,12 +52,14 @@ def coverage_frame(run: ValidationRun) -> pd.DataFrame:
 
 
 def bandwidth_frame(run: ValidationRun) -> pd.DataFrame:
-    """source, target, goodput_gbps: one row a direction of a pair."""
+    """source, target, goodput_gbps: one row a direction of a pair, the median of repetitions."""
     flows = _read(run, "bandwidth", "flows", ["step", "source", "target", "goodput_bps"])
     in_round = flows.pop("step").astype(str).str.startswith("round")
     flows = flows[in_round].reset_index(drop=True)
     flows["goodput_gbps"] = flows.pop("goodput_bps") / 1e9
-    return _tagged(run, flows)
+    if flows.empty:
+        return _tagged(run, flows)
+    return _tagged(run, flows.groupby(["source", "target"], sort=False, as_index=False).median())
 
 
 def latency_frame(run: ValidationRun) -> pd.DataFrame:

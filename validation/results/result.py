@@ -42,6 +42,11 @@ class SuiteResult:
         """The worst of its checks."""
         return overall(self.checks)
 
+    @property
+    def repetitions(self) -> int:
+        """How often each of its steps was to be sent."""
+        return self.expected.get("repetitions", 1)
+
 
 @dataclass(frozen=True)
 class ValidationRun:

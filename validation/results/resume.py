@@ -29,12 +29,16 @@ class Begun:
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A run to go on with. ``suites`` are its unfinished ones; empty where none had begun."""
+    """A run to go on with. ``suites`` are its unfinished ones; empty where none had begun.
+
+    ``repeat`` is how often bandwidth and incast are measured.
+    """
 
     run_id: str
     fabric: Fingerprint
     suites: Mapping[str, Begun]
     names: tuple[str, ...]
+    repeat: int
 
     def check_fabric(self, now: Fingerprint) -> None:
         """InputError where the fabric is not the one that the run began on."""
@@ -75,7 +79,8 @@ def unfinished(site: Site, names: Sequence[str] | None = None) -> Unfinished:
         for result in run.suites
         if result.name in left and "begin" in result.files
     }
-    return Unfinished(run.id, run.before, begun, left)
+    repeat = max(result.repetitions for result in run.suites)
+    return Unfinished(run.id, run.before, begun, left, repeat)
 
 
 def _left(run: ValidationRun, names: Sequence[str] | None) -> tuple[str, ...]:

@@ -25,12 +25,18 @@ from validation.traffic import TrafficPlan
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """One suite by its name."""
+    """One suite by its name. ``repeats``: a figure of it may be measured again and again."""
 
     name: str
     about: str
     plan: Callable[[Site], TrafficPlan]
     judge: Callable[[Observation], tuple[Check, ...]]
+    repeats: bool = False
+
+    def again(self, site: Site, times: int = 1) -> TrafficPlan:
+        """Its plan, so many times over; once where repetitions say nothing of it."""
+        plan = self.plan(site)
+        return plan.times(times) if self.repeats and times > 1 else plan
 
 
 SUITES: dict[str, Suite] = {
@@ -43,8 +49,20 @@ SUITES: dict[str, Suite] = {
             preflight.judge,
         ),
         Suite(latency.NAME, "ping-pong between all pairs", latency.plan, latency.judge),
-        Suite(bandwidth.NAME, "all pairs at full speed both ways", bandwidth.plan, bandwidth.judge),
-        Suite(incast.NAME, "many to one, for every receiver", incast.plan, incast.judge),
+        Suite(
+            bandwidth.NAME,
+            "all pairs at full speed both ways",
+            bandwidth.plan,
+            bandwidth.judge,
+            repeats=True,
+        ),
+        Suite(
+            incast.NAME,
+            "many to one, for every receiver, and many to few",
+            incast.plan,
+            incast.judge,
+            repeats=True,
+        ),
         Suite(mixed.NAME, "TCP beside RDMA, each with its share", mixed.plan, mixed.judge),
         Suite(burst.NAME, "on/off senders to one receiver", burst.plan, burst.judge),
         Suite(collective.NAME, "a trainer's exchanges", collective.plan, collective.judge),

@@ -12,6 +12,7 @@ from fabric.topology import PortRef
 from validation.criteria import Check, Judge, payload_bps
 from validation.judgement import causes
 from validation.judgement.congestion import pause_priority_checks
+from validation.judgement.coverage import counted, counters
 from validation.judgement.losses import cable_checks, loss_checks, retransmission_checks
 from validation.judgement.observation import Observation
 from validation.schedule import spread
@@ -45,11 +46,18 @@ def plan(site: Site) -> TrafficPlan:
                 for fan_in in _fan_ins(len(others)):
                     pairs = tuple((others[i], target) for i in spread(len(others), fan_in))
                     steps.append(_step(site, f"{size}-{fan_in}-to-{target}", pairs, message_bytes))
+    families = counted(site)
     return TrafficPlan(
         suite=NAME,
         steps=tuple(steps),
         snapshot=tuple(site.devices),
-        expected={"steps": len(steps), "receivers": len(receivers)},
+        expected={
+            "steps": len(steps),
+            "receivers": len(receivers),
+            "pairs": sum(1 for s in steps for _ in s.pairs()),
+            **counters(site, *families),
+        },
+        counted=families,
         impossible="" if steps else "bursts meet at a receiver of three hosts or more",
     )
 

@@ -21,6 +21,7 @@ from fabric.topology import PortRef
 from validation.criteria import Check, Judge
 from validation.judgement import causes
 from validation.judgement.capacity import fair_shares_bps
+from validation.judgement.coverage import counted, counters
 from validation.judgement.losses import cable_checks, loss_checks, retransmission_checks
 from validation.judgement.observation import Observation
 from validation.schedule import ring_pairs, shift_pairs, spread
@@ -65,11 +66,17 @@ def plan(site: Site) -> TrafficPlan:
     if 2 < most <= MAX_ALL_TO_ALL:
         pairs = tuple((a, b) for rail in host_rails(site) for a in rail for b in rail if a != b)
         steps.append(collective_step("all-to-all", Stream(pairs, MESSAGE_BYTES)))
+    families = counted(site)
     return TrafficPlan(
         suite=NAME,
         steps=tuple(steps),
         snapshot=tuple(site.devices),
-        expected={"steps": len(steps), "pairs": sum(1 for s in steps for _ in s.pairs())},
+        expected={
+            "steps": len(steps),
+            "pairs": sum(1 for s in steps for _ in s.pairs()),
+            **counters(site, *families),
+        },
+        counted=families,
         impossible="" if steps else "a site with a single host has nobody to talk to",
     )
 

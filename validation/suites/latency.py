@@ -11,13 +11,15 @@ import numpy as np
 from fabric.site import Site
 from validation.criteria import Check, Judge
 from validation.judgement import causes
+from validation.judgement.coverage import counters
 from validation.judgement.losses import loss_checks, retransmission_checks
 from validation.judgement.observation import Observation
 from validation.judgement.statistics import quantile_interval
 from validation.suites.pairs import pair_rounds, rail_pairs, sample_note
-from validation.traffic import Step, Stream, TrafficPlan, pair_name
+from validation.traffic import Counted, Step, Stream, TrafficPlan, pair_name
 
 NAME = "latency"
+_COUNTED: tuple[Counted, ...] = ("losses", "retransmissions")
 MESSAGE_BYTES = 64
 MESSAGES = 200
 DURATION_US = 4000.0
@@ -38,9 +40,10 @@ def plan(site: Site) -> TrafficPlan:
         suite=NAME,
         steps=steps,
         snapshot=tuple(site.devices),
-        expected={"pairs": len(rail_pairs(site))},
+        expected={"pairs": len(rail_pairs(site)), **counters(site, *_COUNTED)},
         impossible="" if steps else "a site with a single host has nobody to talk to",
         note=sample_note(site),
+        counted=_COUNTED,
     )
 
 

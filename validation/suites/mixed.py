@@ -16,6 +16,7 @@ from fabric.site import Site
 from fabric.topology import PortRef
 from validation.criteria import Check, Judge, payload_bps, tcp_payload_bps
 from validation.judgement.congestion import pause_priority_checks
+from validation.judgement.coverage import counted, counters
 from validation.judgement.losses import cable_checks, loss_checks, retransmission_checks
 from validation.judgement.observation import Observation
 from validation.schedule import spread
@@ -62,11 +63,13 @@ def plan(site: Site) -> TrafficPlan:
         for pressed, pressing in (_ROLES, _ROLES[::-1]):
             both = _stream(first, contest, pressed), _stream(rest, contest, pressing)
             steps.append(_step(f"{_PRESSED[pressed]}-{name}", *both))
+    families = counted(site)
     return TrafficPlan(
         suite=NAME,
         steps=tuple(steps),
         snapshot=tuple(site.devices),
-        expected={"steps": len(steps), "receivers": len(contests)},
+        expected={"steps": len(steps), "receivers": len(contests), **counters(site, *families)},
+        counted=families,
         impossible="" if steps else "two classes compete for a receiver of three hosts or more",
     )
 

@@ -11,13 +11,15 @@ from fabric.site import Site
 from fabric.topology import PortRef
 from validation.criteria import Check, Judge
 from validation.judgement import causes
+from validation.judgement.coverage import counters
 from validation.judgement.losses import cable_checks, error_checks, loss_checks
 from validation.judgement.observation import Observation
 from validation.judgement.paths import link_checks, priority_checks
 from validation.suites.pairs import both_ways, pair_rounds, rail_pairs, sample_note
-from validation.traffic import Step, Stream, TrafficPlan, pair_name
+from validation.traffic import Counted, Step, Stream, TrafficPlan, pair_name
 
 NAME = "preflight"
+_COUNTED: tuple[Counted, ...] = ("cables", "losses", "errors")
 PACKETS = 4
 # Few, so that the simulator is quick; perftest sends no fewer.
 MESSAGES = 5
@@ -48,9 +50,11 @@ def plan(site: Site) -> TrafficPlan:
             "devices": len(site.devices),
             "links": len(site.topology.links),
             "directions": 2 * len(rail_pairs(site)),
+            **counters(site, *_COUNTED),
         },
         impossible="" if steps else "a site with a single host has nobody to talk to",
         note=sample_note(site),
+        counted=_COUNTED,
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from fabric.site import Site
 from fabric.topology import PortRef
 from validation.criteria import Check, Judge
+from validation.judgement.coverage import counted, counters
 from validation.judgement.losses import (
     cable_checks,
     error_checks,
@@ -40,11 +41,17 @@ def plan(site: Site) -> TrafficPlan:
     most = max((len(rail) for rail in host_rails(site)), default=0)
     cycles = site.document.certify.soak_cycles if most else 0
     steps = tuple(_step(site, number, most) for number in range(1, cycles + 1))
+    families = counted(site, "errors")
     return TrafficPlan(
         suite=NAME,
         steps=steps,
         snapshot=tuple(site.devices),
-        expected={"steps": len(steps), "pairs": sum(1 for s in steps for _ in s.pairs())},
+        expected={
+            "steps": len(steps),
+            "pairs": sum(1 for s in steps for _ in s.pairs()),
+            **counters(site, *families),
+        },
+        counted=families,
         impossible="" if steps else "a site with a single host has nobody to talk to",
     )
 
