@@ -107,6 +107,7 @@ def _ring(party: Party, between: Literal["tcp", "verbs"], settings: NetworkSetti
             host=party.address,
             channels=settings.channels,
             traffic_class=settings.tcp_traffic_class,
+            congestion_control=settings.tcp_congestion_control,
         )
     return RingEngine(transport, party, segment_bytes=settings.segment_bytes)
 

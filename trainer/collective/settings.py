@@ -28,6 +28,8 @@ class NetworkSettings:
     -1 mean the first active RoCE device and its last RoCEv2 address.
     ``traffic_class`` is the IP header's octet of RDMA, DSCP in its upper six bits;
     ``tcp_traffic_class`` that of TCP, which has no place in the lossless class.
+    ``tcp_congestion_control`` is the kernel's name of an algorithm; empty means the
+    host's own between hosts and reno, which does not pace, within one.
     ``mtu`` is the path MTU in bytes. ``timeout`` (4.096 us * 2**timeout),
     ``retry_count``, ``rnr_retry`` (7: for ever) and ``min_rnr_timer`` are codes
     of the InfiniBand specification, as in ibv_modify_qp(3). ``channels`` are
@@ -40,6 +42,7 @@ class NetworkSettings:
     gid_index: int = -1
     traffic_class: int = 0
     tcp_traffic_class: int = 0
+    tcp_congestion_control: str = ""
     mtu: int = 1024
     timeout: int = 18
     # Not 7: Soft-RoCE would try for ever (Linux drivers/infiniband/sw/rxe/rxe_comp.c).

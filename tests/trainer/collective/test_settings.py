@@ -1,4 +1,5 @@
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -102,7 +103,6 @@ def marked_tcp():
 def test_ranks_with_different_settings_are_refused_with_both_sides_shown(key, value):
     token = new_token()
     with Rendezvous(2, token) as rendezvous:
-        from concurrent.futures import ThreadPoolExecutor
 
         def start(rank):
             member = Membership(rendezvous.address, token, rank, 2)
@@ -121,6 +121,26 @@ def test_ranks_with_different_settings_are_refused_with_both_sides_shown(key, va
                 assert key in said
                 assert str(value) in said
                 assert "mlx5" not in said
+
+
+def test_a_congestion_control_that_the_kernel_does_not_have_is_refused_with_those_it_has():
+    token = new_token()
+    settings = NetworkSettings(tcp_congestion_control="carrier-pigeon")
+    with Rendezvous(2, token) as rendezvous:
+
+        def start(rank):
+            member = Membership(rendezvous.address, token, rank, 2)
+            try:
+                with pytest.raises(InputError, match="carrier-pigeon") as caught:
+                    connect(member, "tcp", settings=settings)
+            finally:
+                member.leave()
+            return caught.value
+
+        with ThreadPoolExecutor(2) as pool:
+            for error in pool.map(start, range(2)):
+                assert error.key == "network.tcp_congestion_control"
+                assert "reno" in error.advice
 
 
 @pytest.mark.parametrize("transport", ["tcp", "shm"])

@@ -9,10 +9,12 @@ import pytest
 
 from fabric.errors import PeerError
 from tests.trainer.groups import group
+from trainer.collective.dtypes import ReduceOp
 from trainer.collective.engine import address_of
 from trainer.collective.errors import LostPeerError, MismatchError
 from trainer.collective.settings import NetworkSettings
 from trainer.collective.shared_words import advance, reached, wait_for, waiting_habits
+from trainer.collective.transports import tcp_ring, tcp_small
 from trainer.collective.transports.tcp import TcpTransport
 
 
@@ -115,10 +117,11 @@ def test_a_neighbour_whose_connection_breaks_is_named(monkeypatch):
     assert "connection" in str(error)
 
 
-def test_an_allreduce_over_tcp_is_one_loop_and_no_chain_of_messages(monkeypatch):
-    def refuse(*_):
-        raise AssertionError("a step of its own")
+def refuse(*_):
+    raise AssertionError("this way was not to be taken")
 
+
+def test_an_allreduce_over_tcp_is_one_loop_and_no_chain_of_messages(monkeypatch):
     with group(3, "tcp", settings=NetworkSettings(channels=2)) as ranks:
         monkeypatch.setattr(TcpTransport, "take", refuse)
         monkeypatch.setattr(TcpTransport, "post", refuse)
@@ -127,18 +130,52 @@ def test_an_allreduce_over_tcp_is_one_loop_and_no_chain_of_messages(monkeypatch)
     assert all((part == 3 * np.arange(700_001, dtype=np.float32)).all() for part in sums)
 
 
+def test_a_small_allreduce_over_tcp_is_gathered_and_gives_the_bits_of_the_ring(monkeypatch):
+    with group(5, "tcp", settings=NetworkSettings(channels=2)) as ranks:
+
+        def work(c):
+            values = np.random.default_rng(c.rank).standard_normal(4001, np.float32)
+            return c.allreduce(values, ReduceOp.AVERAGE).tobytes()
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(tcp_ring, "circulate", refuse)
+            gathered = ranks(work)
+        monkeypatch.setattr(tcp_small, "SLOTS_BYTES", 80_019)
+        monkeypatch.setattr(tcp_small, "gather_and_combine", refuse)
+        passed_on = ranks(work)
+    assert len({*gathered, *passed_on}) == 1
+
+
+def test_connections_within_a_host_are_not_paced_unless_asked_for():
+    with group(2, "tcp", settings=NetworkSettings(channels=2)) as ranks:
+        assert _congestion_controls(ranks) == {"reno"}
+    with group(2, "tcp", settings=NetworkSettings(tcp_congestion_control="cubic")) as ranks:
+        assert _congestion_controls(ranks) == {"cubic"}
+
+
+def _congestion_controls(ranks):
+    return {
+        channel.right.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+        .rstrip(bytes(1))
+        .decode()
+        for rank in ranks.ranks
+        for channel in rank._engine._transport._channels
+    }
+
+
+@pytest.mark.parametrize("count", [100, 100_000])
 @pytest.mark.parametrize("late", [0, 1])
-def test_ranks_that_disagree_are_told_so_whatever_the_channels(late):
+def test_ranks_that_disagree_are_told_so_whatever_the_channels(late, count):
     def work(c):
         # Who comes late finds the other's header there before it has sent its own.
         if c.rank == late:
             time.sleep(0.3)
-        c.allreduce(np.zeros(100 + c.rank, np.float32))
+        c.allreduce(np.zeros(count + c.rank, np.float32))
 
     with group(2, "tcp", settings=NetworkSettings(channels=3)) as ranks:
         errors = ranks.errors(work)
     assert all(isinstance(error, MismatchError) for error in errors)
     for rank, error in enumerate(errors):
         other = 1 - rank
-        assert f"rank {other} is in allreduce 1 (sum) of float32[{100 + other}]" in str(error)
-        assert f"rank {rank} in allreduce 1 (sum) of float32[{100 + rank}]" in str(error)
+        assert f"rank {other} is in allreduce 1 (sum) of float32[{count + other}]" in str(error)
+        assert f"rank {rank} in allreduce 1 (sum) of float32[{count + rank}]" in str(error)

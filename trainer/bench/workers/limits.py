@@ -6,7 +6,9 @@ does.
 
 ``sockets``: every rank sends to its right neighbour and receives from its left
 one the 2(n-1)/n of the array that a ring allreduce has to send, over one
-connection each, in both directions at once, and computes nothing.
+connection each, in both directions at once, and computes nothing. As an
+allreduce does, it sends from an array of the message's size and receives into
+it, and its connections have the congestion control of ours.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from collections.abc import Callable
 import numpy as np
 
 from trainer.bench.worker import keep_to_a_core, serve
+from trainer.collective.transports.tcp_meeting import WITHIN_A_HOST
 
 _PIECE_BYTES = 1 << 20
 # As our transport does, so that the limit is no lower for going to sleep earlier.
@@ -53,9 +56,8 @@ def _mover(rank: int, ports: list[int]) -> Callable[[int], Callable[[], object]]
 
     def prepare(nbytes: int) -> Callable[[], object]:
         volume = max(1, 2 * (size - 1) * nbytes // size)
-        source = memoryview(bytes(min(volume, _PIECE_BYTES)))
-        target = memoryview(bytearray(min(volume, _PIECE_BYTES)))
-        return lambda: _move(left, right, volume, source, target)
+        array = memoryview(bytearray(nbytes))
+        return lambda: _move(left, right, volume, array)
 
     return prepare
 
@@ -63,32 +65,31 @@ def _mover(rank: int, ports: list[int]) -> Callable[[int], Callable[[], object]]
 def _connect(port: int) -> socket.socket:
     for _ in range(200):
         try:
-            return socket.create_connection(("127.0.0.1", port), timeout=10)
+            sock = socket.socket()
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, WITHIN_A_HOST.encode())
+            sock.connect(("127.0.0.1", port))
+            return sock
         except ConnectionRefusedError:
             select.select([], [], [], 0.05)
     raise ConnectionError(f"nobody listens at port {port}")
 
 
-def _move(
-    left: socket.socket,
-    right: socket.socket,
-    volume: int,
-    source: memoryview,
-    target: memoryview,
-) -> None:
+def _move(left: socket.socket, right: socket.socket, volume: int, array: memoryview) -> None:
+    """Send ``volume`` bytes from the array's beginning on, receive them from its middle on."""
     sent = received = 0
     idle_since = 0.0
     while sent < volume or received < volume:
         moved = 0
         if sent < volume:
             try:
-                moved = right.send(source[: volume - sent])
+                moved = right.send(_piece(array, sent, volume - sent))
                 sent += moved
             except BlockingIOError:
                 pass
         if received < volume:
             try:
-                count = left.recv_into(target[: volume - received])
+                into = _piece(array, len(array) // 2 + received, volume - received)
+                count = left.recv_into(into)
                 if not count:
                     raise ConnectionError("the left neighbour has gone")
                 received += count
@@ -105,6 +106,12 @@ def _move(
         else:
             waiting = [left] if received < volume else []
             select.select(waiting, [right] if sent < volume else [], [], 1.0)
+
+
+def _piece(array: memoryview, at: int, most: int) -> memoryview:
+    """At most so many bytes at a place that goes round the array."""
+    at %= len(array)
+    return array[at : at + min(most, _PIECE_BYTES)]
 
 
 if __name__ == "__main__":

@@ -2,26 +2,22 @@
 
 A message is a header (length, stamp) and the bytes. Messages take the
 connections (channels) in turn; an allreduce is one message on each of them
-(:mod:`~trainer.collective.transports.tcp_ring`). Data is sent from the
+(:mod:`~trainer.collective.transports.tcp_ring`), a small one on the first alone
+(:mod:`~trainer.collective.transports.tcp_small`). Data is sent from the
 region and, where the caller says where it belongs, received in place. While
 it waits for the left neighbour a rank keeps sending to the right one, so a
-ring of full socket buffers cannot lock up. Connections are proved by HMAC
-over a nonce that came through the rendezvous: a stranger on the machine cannot
-take a place.
+ring of full socket buffers cannot lock up.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hmac
 import mmap
 import os
-import secrets
 import select
 import socket
 import struct
 import time
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,25 +26,12 @@ from trainer.collective.party import Party
 from trainer.collective.shared_words import waiting_habits
 from trainer.collective.transport import PAGE_BYTES, STAMP_BYTES, Incoming, Patience, Region
 from trainer.collective.transports import tcp_kernels as kernels
-from trainer.collective.transports import tcp_ring
-from trainer.collective.wire import PROOF_BYTES, receive_exactly
+from trainer.collective.transports import tcp_ring, tcp_small
+from trainer.collective.transports.tcp_meeting import meet
 
 _HEADER = struct.Struct(f"<Q{STAMP_BYTES}s")
-_OPENING = struct.Struct(f"<I{PROOF_BYTES}s")
 _SLICE_S = 0.05
-_OPENING_WITHIN_S = 2.0
-_CONNECT_S = 30.0
 _CODES = np.empty(0, np.int32)
-
-
-def _hello(sender: int, receiver: int, channel: int, nonce: str) -> bytes:
-    return f"tcp ring {sender} to {receiver} by {channel} {nonce}".encode()
-
-
-@dataclass(frozen=True)
-class _Channel:
-    right: socket.socket
-    left: socket.socket
 
 
 class _Outgoing:
@@ -108,14 +91,21 @@ class TcpTransport:
     """TCP to the right neighbour and from the left one; ``host`` is where we listen.
 
     ``channels`` connections carry each direction; ``traffic_class`` is the IP
-    header's octet.
+    header's octet, ``congestion_control`` see
+    :func:`~trainer.collective.transports.tcp_meeting.meet`.
     """
 
     name = "tcp"
     reaches_all_memory = True
 
     def __init__(
-        self, party: Party, *, host: str = "127.0.0.1", channels: int = 1, traffic_class: int = 0
+        self,
+        party: Party,
+        *,
+        host: str = "127.0.0.1",
+        channels: int = 1,
+        traffic_class: int = 0,
+        congestion_control: str = "",
     ) -> None:
         self.rank = party.rank
         self.size = party.size
@@ -130,7 +120,7 @@ class TcpTransport:
         self._habits = waiting_habits(party.size)
         self._timespec = address_of(self._habits) + 3 * 8
         self._outgoing = _Outgoing(channels)
-        self._channels = self._meet(party, host, channels)
+        self._channels = meet(party, host, channels, congestion_control)
         self._rights = np.array([channel.right.fileno() for channel in self._channels], np.int32)
         self._lefts = np.array([channel.left.fileno() for channel in self._channels], np.int32)
         self._state = np.zeros((channels, tcp_ring.STATE_COLUMNS), np.int64)
@@ -207,36 +197,15 @@ class TcpTransport:
         self, array: np.ndarray, op: int, form: int, divisor: int, stamp: bytes, patience: Patience
     ) -> bytes | None:
         """See :class:`~trainer.collective.transport.Circulating`."""
+        small = array.nbytes * self.size <= tcp_small.SLOTS_BYTES
+        go_on = self._gather_and_combine if small else self._go_round
         state = self._state
         state[:] = 0
         state[:, tcp_ring.IN_ITEM] = 1
         _HEADER.pack_into(self._headers.data, 0, array.nbytes, stamp)
-        like, base = array[:0], address_of(array)
         began, before = time.monotonic(), b""
         while True:
-            outcome = tcp_ring.circulate(
-                like,
-                base,
-                array.size,
-                op,
-                form,
-                divisor,
-                self.rank,
-                self.size,
-                self._lefts,
-                self._rights,
-                state,
-                self._headers,
-                self._headers_at,
-                self._scratch_at,
-                self._wanted,
-                self._wanted_at,
-                self._polled,
-                self._polled_at,
-                _CODES,
-                self._habits,
-                self._timespec,
-            )
+            outcome = go_on(array, op, form, divisor)
             if outcome == kernels.DONE:
                 return None
             if outcome == kernels.UNEXPECTED:
@@ -245,9 +214,58 @@ class TcpTransport:
             self._check(outcome, patience)
             if state.tobytes() != before:
                 before, began = state.tobytes(), time.monotonic()
-            comes = state[:, tcp_ring.IN_ITEM] < 2 * self.size - 1
-            peer = (self.rank + (-1 if comes.any() else 1)) % self.size
+            comes = (state[:, tcp_ring.IN_ITEM] < 2 * self.size - 1).any()
+            peer = (self.rank + (-1 if comes else 1)) % self.size
             patience.check(peer, time.monotonic() - began)
+
+    def _go_round(self, array: np.ndarray, op: int, form: int, divisor: int) -> int:
+        return tcp_ring.circulate(
+            array[:0],
+            address_of(array),
+            array.size,
+            op,
+            form,
+            divisor,
+            self.rank,
+            self.size,
+            self._lefts,
+            self._rights,
+            self._state,
+            self._headers,
+            self._headers_at,
+            self._scratch_at,
+            self._wanted,
+            self._wanted_at,
+            self._polled,
+            self._polled_at,
+            _CODES,
+            self._habits,
+            self._timespec,
+        )
+
+    def _gather_and_combine(self, array: np.ndarray, op: int, form: int, divisor: int) -> int:
+        return tcp_small.gather_and_combine(
+            array,
+            address_of(array),
+            op,
+            form,
+            divisor,
+            self.rank,
+            self.size,
+            self._lefts[0],
+            self._rights[0],
+            self._state[0],
+            self._headers,
+            self._headers_at,
+            self._scratch_at,
+            self._wanted,
+            self._wanted_at,
+            self._polled,
+            self._polled_at,
+            _CODES,
+            self._habits,
+            self._timespec,
+        )
 
     def close(self) -> None:
         """See :class:`~trainer.collective.transport.Transport`."""
@@ -330,49 +348,3 @@ class TcpTransport:
     def _broken(self, patience: Patience, side: int, code: int) -> Exception:
         peer = (self.rank + side) % self.size
         return patience.lost(peer, f"broke its connection ({os.strerror(code)})")
-
-    def _meet(self, party: Party, host: str, channels: int) -> list[_Channel]:
-        left, right = (self.rank - 1) % self.size, (self.rank + 1) % self.size
-        nonce = secrets.token_hex(16)
-        with socket.create_server((host, 0), backlog=max(16, channels)) as listener:
-            places = party.gather("tcp address", [*listener.getsockname()[:2], nonce])
-            address, port, theirs = places[right]
-            outgoing = []
-            try:
-                for channel in range(channels):
-                    sock = socket.create_connection((address, port), timeout=_CONNECT_S)
-                    outgoing.append(sock)
-                    hello = _hello(party.number(self.rank), party.number(right), channel, theirs)
-                    sock.sendall(_OPENING.pack(channel, party.prove(hello)))
-            except OSError as error:
-                raise party.lost(right, f"refused our connection ({error})") from error
-            openings = {}
-            for channel in range(channels):
-                hello = _hello(party.number(left), party.number(self.rank), channel, nonce)
-                openings[_OPENING.pack(channel, party.prove(hello))] = channel
-            incoming = self._welcome(party, listener, openings)
-        return [_Channel(outgoing[channel], incoming[channel]) for channel in range(channels)]
-
-    def _welcome(
-        self, party: Party, listener: socket.socket, openings: dict[bytes, int]
-    ) -> dict[int, socket.socket]:
-        """Accept until the left neighbour has come by all channels; strangers are sent away."""
-        listener.settimeout(_SLICE_S)
-        began = time.monotonic()
-        come: dict[int, socket.socket] = {}
-        while len(come) < len(openings):
-            party.check((self.rank - 1) % self.size, time.monotonic() - began)
-            try:
-                sock, _ = listener.accept()
-            except TimeoutError:
-                continue
-            sock.settimeout(_OPENING_WITHIN_S)
-            said = b""
-            with contextlib.suppress(OSError):
-                said = receive_exactly(sock, _OPENING.size)
-            known = [c for opening, c in openings.items() if hmac.compare_digest(opening, said)]
-            if known and known[0] not in come:
-                come[known[0]] = sock
-            else:
-                sock.close()
-        return come

@@ -13,20 +13,23 @@ from numba.core import types
 
 from trainer.collective.direct_kernels import words_at
 from trainer.collective.kernels import compiled, external
-from trainer.collective.shared_words import give_way, now_ns
+from trainer.collective.shared_words import SLICE_NS, give_way, now_ns
 
 DONE, IDLE, CLOSED, UNEXPECTED = 0, 1, 2, 3
 # What failed, with errno added.
 LEFT_FAILED, RIGHT_FAILED = 10_000, 20_000
+# What goes before the data: its length and a stamp.
+HEADER_BYTES = 40
 # writev(2) takes at most IOV_MAX buffers; a few are enough to fill a socket.
 _GATHER = 16
-_AGAIN = errno.EAGAIN
-_ROW_BYTES = 16
+AGAIN = errno.EAGAIN
+ROW_BYTES = 16
 _SPIN_NS, _CROWDED_SPIN_NS = 10_000, 50_000
 
 _long = types.int64
 readv = external("readv", _long, types.int32, _long, types.int32)
 writev = external("writev", _long, types.int32, _long, types.int32)
+_poll = external("poll", types.int32, types.int64, types.uint64, types.int32)
 _errno_location = external("__errno_location", _long)
 
 
@@ -34,6 +37,12 @@ _errno_location = external("__errno_location", _long)
 def last_error(like: np.ndarray) -> int:
     """The C library's errno; ``like`` is an int32 array, for its type."""
     return words_at(_errno_location(), 1, like)[0]  # type: ignore[no-any-return]
+
+
+@compiled
+def poll_slice(polled_at: int, count: int) -> bool:
+    """Sleep until one of ``count`` structs pollfd is ready; False after a slice in vain."""
+    return _poll(polled_at, count, SLICE_NS // 1_000_000) > 0  # type: ignore[no-any-return]
 
 
 @compiled
@@ -73,11 +82,11 @@ def push(
         first, last = ends[channel, 0], ends[channel, 1]
         if first == last:
             continue
-        at = rows_at + (channel * rows.shape[1] + first) * _ROW_BYTES
+        at = rows_at + (channel * rows.shape[1] + first) * ROW_BYTES
         sent = writev(rights[channel], at, min(_GATHER, last - first))
         if sent < 0:
             code = last_error(codes)
-            if code != _AGAIN:
+            if code != AGAIN:
                 return -code
             continue
         moved += sent
@@ -117,12 +126,12 @@ def pump(  # noqa: PLR0912 (one loop, in one compiled function)
                 return DONE
         first = 0 if wanted[0, 1] else 1
         moved = 0
-        got = readv(left, wanted_at + first * _ROW_BYTES, 2 - first)
+        got = readv(left, wanted_at + first * ROW_BYTES, 2 - first)
         if got == 0:
             return CLOSED
         if got < 0:
             code = last_error(codes)
-            if code != _AGAIN:
+            if code != AGAIN:
                 return LEFT_FAILED + code
         else:
             _take_off(wanted, first, 2, got)

@@ -12,39 +12,37 @@ Every channel carries its own part of each chunk.
 
 from __future__ import annotations
 
-import errno
 import select
 
 import numpy as np
-from numba.core import types
 
 from trainer.collective.direct_kernels import copy_bytes, part, words_at
-from trainer.collective.kernels import combine_any, compiled, divide_any, external
-from trainer.collective.shared_words import SLICE_NS, give_way, now_ns
+from trainer.collective.kernels import combine_any, compiled, divide_any
+from trainer.collective.shared_words import give_way, now_ns
 from trainer.collective.transports.tcp_kernels import (
+    AGAIN,
     CLOSED,
     DONE,
+    HEADER_BYTES,
     IDLE,
     LEFT_FAILED,
     RIGHT_FAILED,
+    ROW_BYTES,
     UNEXPECTED,
     last_error,
     patience_ns,
+    poll_slice,
     readv,
     writev,
 )
 
-HEADER_BYTES = 40
 # What is combined at once: received, it still lies in the core's own cache.
 # Smaller pieces cost more calls to the kernel than they save.
 _PIECE_BYTES = 512 << 10
 # A piece, and room for what is left of an element.
 SCRATCH_BYTES = _PIECE_BYTES + 64
-_AGAIN = errno.EAGAIN
-_VECTOR_BYTES = 16
 _FINISHED = -1
 _POLLIN, _POLLOUT = select.POLLIN, select.POLLOUT
-_poll = external("poll", types.int32, types.int64, types.uint64, types.int32)
 # Columns of ``state``, a row a channel: the item that comes in and how much of it has been
 # used, bytes that wait in the scratch memory for the rest of their element, bytes of the
 # header that have come; the item that goes out, how much of it and of the header has gone.
@@ -104,12 +102,12 @@ def _come_in(  # noqa: PLR0912 (one step of a loop, in one compiled function)
         vectors[1, 0] = base + offset + row[IN_AT]
         vectors[1, 1] = length - row[IN_AT]
     first = 0 if missing else 1
-    got = readv(lefts[channel], vectors_at + first * _VECTOR_BYTES, 2 - first)
+    got = readv(lefts[channel], vectors_at + first * ROW_BYTES, 2 - first)
     if got == 0:
         return -CLOSED
     if got < 0:
         code = last_error(codes)
-        return 0 if code == _AGAIN else -LEFT_FAILED - code
+        return 0 if code == AGAIN else -LEFT_FAILED - code
     data = got - min(got, missing)
     if missing:
         row[IN_HEADER] += got - data
@@ -171,10 +169,10 @@ def _go_out(
     vectors[1, 0] = base + offset + row[OUT_AT]
     vectors[1, 1] = ready
     first = 0 if missing else 1
-    sent = writev(rights[channel], vectors_at + first * _VECTOR_BYTES, 2 - first)
+    sent = writev(rights[channel], vectors_at + first * ROW_BYTES, 2 - first)
     if sent < 0:
         code = last_error(codes)
-        return 0 if code == _AGAIN else -RIGHT_FAILED - code
+        return 0 if code == AGAIN else -RIGHT_FAILED - code
     row[OUT_HEADER] += min(sent, missing)
     row[OUT_AT] += sent - min(sent, missing)
     return sent  # type: ignore[no-any-return]
@@ -203,7 +201,7 @@ def _sleep(
             polled[count, 0], polled[count, 1] = rights[channel], _POLLOUT
             count += 1
     # struct pollfd: the upper half of the second word is the kernel's answer.
-    return _poll(polled_at, count, SLICE_NS // 1_000_000) > 0  # type: ignore[no-any-return]
+    return poll_slice(polled_at, count)
 
 
 @compiled

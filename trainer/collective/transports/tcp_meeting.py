@@ -1,0 +1,129 @@
+"""How neighbours connect by TCP.
+
+Connections are proved by HMAC over a nonce that came through the rendezvous: a
+stranger on the machine cannot take a place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import ipaddress
+import secrets
+import socket
+import struct
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from fabric.errors import InputError
+from trainer.collective.party import Party
+from trainer.collective.wire import PROOF_BYTES, receive_exactly
+
+_OPENING = struct.Struct(f"<I{PROOF_BYTES}s")
+_OPENING_WITHIN_S = 2.0
+_CONNECT_S = 30.0
+_SLICE_S = 0.05
+# It is part of every Linux kernel, and any user may choose it (tcp(7)).
+WITHIN_A_HOST = "reno"
+_AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A connection to the right neighbour and one from the left one."""
+
+    right: socket.socket
+    left: socket.socket
+
+
+def meet(party: Party, host: str, channels: int, congestion_control: str) -> list[Channel]:
+    """Connect with both neighbours; we listen at ``host``.
+
+    ``congestion_control`` is the kernel's name of an algorithm. If it is empty,
+    connections to another host have that of this host; those within a host
+    have no network that could be congested, and one that does not pace them.
+    InputError for one that the kernel does not let us have.
+    """
+    left, right = (party.rank - 1) % party.size, (party.rank + 1) % party.size
+    nonce = secrets.token_hex(16)
+    with socket.create_server((host, 0), backlog=max(16, channels)) as listener:
+        places = party.gather("tcp address", [*listener.getsockname()[:2], nonce])
+        address, port, theirs = places[right]
+        if not congestion_control and _on_our_host(address, places[party.rank][0]):
+            congestion_control = WITHIN_A_HOST
+        outgoing = []
+        try:
+            for channel in range(channels):
+                sock = _connect(address, port, congestion_control)
+                outgoing.append(sock)
+                hello = _hello(party.number(party.rank), party.number(right), channel, theirs)
+                sock.sendall(_OPENING.pack(channel, party.prove(hello)))
+        except OSError as error:
+            raise party.lost(right, f"refused our connection ({error})") from error
+        openings = {}
+        for channel in range(channels):
+            hello = _hello(party.number(left), party.number(party.rank), channel, nonce)
+            openings[_OPENING.pack(channel, party.prove(hello))] = channel
+        incoming = _welcome(party, listener, openings)
+    return [Channel(outgoing[channel], incoming[channel]) for channel in range(channels)]
+
+
+def _hello(sender: int, receiver: int, channel: int, nonce: str) -> bytes:
+    return f"tcp ring {sender} to {receiver} by {channel} {nonce}".encode()
+
+
+def _on_our_host(address: str, ours: str) -> bool:
+    return address == ours or ipaddress.ip_address(address).is_loopback
+
+
+def _connect(address: str, port: int, congestion_control: str) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if congestion_control:
+            # Before connecting: pacing starts with it (bbr_init in Linux net/ipv4/tcp_bbr.c).
+            _choose(sock, congestion_control)
+        sock.settimeout(_CONNECT_S)
+        sock.connect((address, port))
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _choose(sock: socket.socket, congestion_control: str) -> None:
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion_control.encode())
+    except OSError as error:
+        raise InputError(
+            f"the kernel does not let us have {congestion_control!r} ({error.strerror})",
+            key="network.tcp_congestion_control",
+            advice=f"It has: {_AVAILABLE.read_text().strip()}. What users may choose of it is in "
+            "tcp_allowed_congestion_control beside it.",
+        ) from error
+
+
+def _welcome(
+    party: Party, listener: socket.socket, openings: dict[bytes, int]
+) -> dict[int, socket.socket]:
+    """Accept until the left neighbour has come by all channels; strangers are sent away."""
+    listener.settimeout(_SLICE_S)
+    began = time.monotonic()
+    come: dict[int, socket.socket] = {}
+    while len(come) < len(openings):
+        party.check((party.rank - 1) % party.size, time.monotonic() - began)
+        try:
+            sock, _ = listener.accept()
+        except TimeoutError:
+            continue
+        sock.settimeout(_OPENING_WITHIN_S)
+        said = b""
+        with contextlib.suppress(OSError):
+            said = receive_exactly(sock, _OPENING.size)
+        known = [c for opening, c in openings.items() if hmac.compare_digest(opening, said)]
+        if known and known[0] not in come:
+            come[known[0]] = sock
+        else:
+            sock.close()
+    return come
