@@ -174,3 +174,23 @@ def test_repetitions_are_whole_rounds_of_all_steps_and_are_expected(tmp_path):
     assert "repetitions" not in once.expected
     # A ping-pong has its repetitions already.
     assert SUITES["latency"].again(site, 3) == SUITES["latency"].plan(site)
+
+
+@pytest.mark.parametrize(
+    "shape", [ClosShape(32, 4, 2), ClosShape(96, 2, 2), ClosShape(8, 2, 1, nics_per_host=2)]
+)
+def test_bursts_meet_at_a_receiver_of_the_senders_own_leaf(tmp_path, shape):
+    site = make_site(tmp_path, shape)
+    leaf = {port: site.topology.peer(port).device for port in site.topology.endpoints}
+    plan = SUITES["burst"].plan(site)
+    pressed = {
+        source
+        for step in plan.steps
+        if step.id.startswith("large-")
+        for source, target in step.pairs()
+        if leaf[source] == leaf[target] and len(list(step.pairs())) > 2
+    }
+    assert pressed == set(site.topology.endpoints)
+    ids = [step.id for step in plan.steps]
+    assert len(set(ids)) == len(ids)
+    assert len(ids) <= 4 * 2 * 5 * shape.nics_per_host + 2 * len(set(leaf.values()))

@@ -6,7 +6,8 @@ import pytest
 
 from fabric.qos import Scheduler
 from fabric.sim.run import warm_up
-from fabric.topology import PortRef
+from fabric.topology import ClosShape, PortRef
+from tests.sites import make_site
 from tests.validation.judgement.test_judgement import site_with
 from tests.validation.test_simulated import LEAF, SimulatedFabric
 
@@ -40,6 +41,17 @@ def test_one_port_without_pfc_loses_rdma_beside_tcp_and_in_bursts(simulated):
     for loss in [c for c in made.failures if c.id.endswith(".loss")]:
         assert (loss.device, loss.port) == LEAF
         assert "PFC is off there" in loss.reason
+
+
+@pytest.mark.parametrize("place", [0, 5, 19])
+def test_bursts_press_every_port_of_a_leaf_that_faces_a_host(tmp_path, place):
+    """Most of 32 hosts are no receiver of all those steps that grow."""
+    simulated = SimulatedFabric(make_site(tmp_path, ClosShape(32, 4, 2)))
+    port = simulated.site.topology.peer(simulated.site.topology.endpoints[place])
+    simulated.change(port, pfc_priorities=())
+    made, _bad = simulated.failures("burst")
+    lost = {(c.device, c.port) for c in made.failures if c.id == "burst.loss"}
+    assert lost == {port}
 
 
 def test_a_port_that_gives_rdma_a_tenth_starves_it_and_is_named(simulated):

@@ -3,9 +3,15 @@
 All senders of a step begin together, so that the first bursts meet in one queue; later
 ones drift apart. What they ask for on average is half of the receiver's wire, so that
 nothing but buffers, pauses and cuts of rate can keep it from them.
+
+A port that does not pause its host loses packets where that host sends into a queue of the
+same switch that is full. So two hosts of every leaf are receivers of the largest bursts, from
+all others of that leaf: each port that faces a host is pressed in one step or more.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from fabric.site import Site
 from fabric.topology import PortRef
@@ -26,26 +32,28 @@ LOAD = 0.5
 COUNT = 50
 MAX_FAN_IN = 32
 MAX_RECEIVERS = 4
+RECEIVERS_OF_LEAF = 2
 SAMPLE_US = 10.0
 # What a burst takes beside its own time on the wire: cables, switches and an ACK.
 _ROUND_TRIP_US = 20.0
 
 
 def plan(site: Site) -> TrafficPlan:
-    """Steps ``SIZE-N-to-PORT``: N = 2, 4, 8, ... up to 32 or all, for sampled receivers."""
-    steps = []
-    receivers: set[PortRef] = set()
+    """Steps ``SIZE-N-to-PORT``: N = 2, 4, 8, ... up to 32 or all, for sampled receivers.
+
+    ``large-N-to-PORT`` with the most senders for two receivers of every leaf.
+    """
+    steps: list[Step] = []
+    receivers: dict[PortRef, None] = {}
     for rail in host_rails(site):
         if len(rail) < 3:
             continue
-        for index in spread(len(rail), MAX_RECEIVERS):
-            target = rail[index]
-            others = (*rail[index + 1 :], *rail[:index])
-            receivers.add(target)
-            for size, message_bytes in BURSTS.items():
-                for fan_in in _fan_ins(len(others)):
-                    pairs = tuple((others[i], target) for i in spread(len(others), fan_in))
-                    steps.append(_step(site, f"{size}-{fan_in}-to-{target}", pairs, message_bytes))
+        sampled = [rail[index] for index in spread(len(rail), MAX_RECEIVERS)]
+        for target in sampled:
+            steps += _growing(site, rail, target)
+        pressed = [port for port in _two_of_each_leaf(site, rail) if port not in sampled]
+        steps += [_largest(site, rail, target, "large") for target in pressed]
+        receivers |= dict.fromkeys([*sampled, *pressed])
     families = counted(site)
     return TrafficPlan(
         suite=NAME,
@@ -73,9 +81,33 @@ def judge(observation: Observation) -> tuple[Check, ...]:
     return tuple(checks)
 
 
-def _fan_ins(senders: int) -> list[int]:
-    most = min(senders, MAX_FAN_IN)
-    return [n for n in (2, 4, 8, 16) if n < most] + [most]
+def _growing(site: Site, rail: tuple[PortRef, ...], target: PortRef) -> Iterator[Step]:
+    """Bursts of both sizes from 2, 4, 8, ... hosts, then from as many as there may be."""
+    index = rail.index(target)
+    others = (*rail[index + 1 :], *rail[:index])
+    most = min(len(others), MAX_FAN_IN)
+    for size, message_bytes in BURSTS.items():
+        for fan_in in (n for n in (2, 4, 8, 16) if n < most):
+            pairs = tuple((others[i], target) for i in spread(len(others), fan_in))
+            yield _step(site, f"{size}-{fan_in}-to-{target}", pairs, message_bytes)
+        yield _largest(site, rail, target, size)
+
+
+def _largest(site: Site, rail: tuple[PortRef, ...], target: PortRef, size: str) -> Step:
+    """From all others of the receiver's leaf, and from other leaves up to the most at once."""
+    leaf = site.topology.peer(target).device
+    near = [p for p in rail if p != target and site.topology.peer(p).device == leaf]
+    far = [p for p in rail if site.topology.peer(p).device != leaf]
+    senders = near + [far[i] for i in spread(len(far), max(0, MAX_FAN_IN - len(near)))]
+    pairs = tuple((sender, target) for sender in senders)
+    return _step(site, f"{size}-{len(pairs)}-to-{target}", pairs, BURSTS[size])
+
+
+def _two_of_each_leaf(site: Site, rail: tuple[PortRef, ...]) -> list[PortRef]:
+    leaves: dict[str, list[PortRef]] = {}
+    for port in rail:
+        leaves.setdefault(site.topology.peer(port).device, []).append(port)
+    return [port for ports in leaves.values() for port in ports[:RECEIVERS_OF_LEAF]]
 
 
 def _step(site: Site, name: str, pairs: tuple[Pair, ...], message_bytes: int) -> Step:
