@@ -118,5 +118,5 @@ def test_ranks_on_hosts_end_when_the_launcher_is_killed(site, tmp_path):
         assert len(pids) == 2
     finally:
         launcher.kill()
-        launcher.communicate(timeout=20)
+        launcher.communicate(timeout=60)
     assert gone_within(pids, seconds=10)

@@ -175,6 +175,6 @@ def test_nothing_is_left_when_the_launcher_is_ended(number):
     )
     pids = [int(launcher.stdout.readline()) for _ in range(2)]
     launcher.send_signal(number)
-    launcher.communicate(timeout=20)
+    launcher.communicate(timeout=60)
     assert launcher.returncode == -number
     assert gone_within(pids, seconds=10)

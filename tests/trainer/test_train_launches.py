@@ -63,7 +63,7 @@ def start():
     yield launch
     for job in started:
         job.terminate()
-        job.communicate(timeout=20)
+        job.communicate(timeout=60)
 
 
 def finish(process, within_s=90):

@@ -159,7 +159,7 @@ def test_a_killed_daemon_leaves_no_session_behind_and_up_cleans_what_is_stale(ow
     while len(processes_of(own)) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
     os.kill(state.pid, signal.SIGKILL)
-    session.wait(timeout=10)
+    session.wait(timeout=60)
     # The daemon is our child: it stays visible as a zombie, without an environment.
     assert not wait_until_none(own)
     assert twin_inventory_path(own).exists()
@@ -257,7 +257,7 @@ def test_the_daemon_also_runs_in_the_foreground(own: Site):
     assert status(own).pid == daemon.pid
     daemon.send_signal(signal.SIGTERM)
     assert "down" in daemon.stderr.read()
-    assert daemon.wait(timeout=10) == 0
+    assert daemon.wait(timeout=60) == 0
     daemon.stderr.close()
     assert not status(own).up
 
