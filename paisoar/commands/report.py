@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -30,6 +30,19 @@ if TYPE_CHECKING:
 def report(
     file: FileOption = DEFAULT_FILE,
     run_id: Annotated[str, typer.Option("--run", help="A run's id; the newest if not given.")] = "",
+    against: Annotated[
+        str,
+        typer.Option(
+            "--against", metavar="RUN", help="An earlier run: what got better, worse, changed."
+        ),
+    ] = "",
+    article: Annotated[
+        bool,
+        typer.Option("--article", help="The article's figures, from our runs and predictions."),
+    ] = False,
+    timeline: Annotated[
+        Path | None, typer.Option(help="A trace of `paisoar train --timeline`, to be drawn too.")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder; .paisoar/report if not given.")
     ] = None,
@@ -40,13 +53,33 @@ def report(
     Reads what runs have left; touches no device. A run whose results or evidence
     were altered since it ended is not reported; exit 1 then.
     """
-    run(as_json, lambda ui: write(ui, file, run_id, output))
+
+    def work(ui: Ui) -> Answer:
+        if not article:
+            return write(ui, file, run_id, output, against, timeline)
+        if against or timeline is not None:
+            raise InputError(
+                "--article draws no comparison and no timeline",
+                key="--article",
+                advice="Leave --against and --timeline out, or --article.",
+            )
+        return write_article(ui, file, run_id, output)
+
+    run(as_json, work)
 
 
-def write(ui: Ui, file: Path, run_id: str = "", output: Path | None = None) -> Answer:
+def write(
+    ui: Ui,
+    file: Path,
+    run_id: str = "",
+    output: Path | None = None,
+    against: str = "",
+    timeline: Path | None = None,
+) -> Answer:
     """Write the report of a validation run."""
     from reports.content.gather import gather
-    from reports.page.render import write_page
+    from reports.page.html import write_page
+    from reports.page.render import render_page
     from reports.tables import write_tables
     from validation.results.store import latest_run, load_run
 
@@ -54,31 +87,109 @@ def write(ui: Ui, file: Path, run_id: str = "", output: Path | None = None) -> A
     done = load_run(site, run_id) if run_id else latest_run(site)
     if done is None:
         raise InputError("nothing has been validated yet", advice="Run: paisoar validate")
-    _believed(site, done)
+    earlier = load_run(site, against) if against else None
+    for one in filter(None, (done, earlier)):
+        _believed(site, one)
     ui.say("drawing")
     folder = output or site.state_dir / "report"
-    content = gather(site, done)
+    content = gather(site, done, earlier, timeline)
     with _whole(folder) as made:
         written = (
-            write_page(content, made / "index.html"),
+            write_page(render_page(content), made / "index.html"),
             *write_tables(content, made / "tables"),
         )
     page, *tables = (folder / path.relative_to(made) for path in written)
-    document = {
+    document: dict[str, Any] = {
         "page": str(page),
         "tables": [str(path) for path in tables],
         "verdict": content.verdict,
         "class": content.evidence_class,
         "run": done.id,
     }
+    compared = content.comparison
+    if compared is not None:
+        document["against"] = {
+            "run": compared.run_id,
+            "better": compared.better,
+            "worse": compared.worse,
+            "measures": compared.measures.to_dict("records"),
+            "fabric": list(compared.fabric),
+            "incomparable": list(compared.incomparable),
+        }
 
     def show(out: Console) -> None:
         out.print(f"{page} ({len(tables)} tables beside it)", soft_wrap=True)
+        if compared is not None:
+            out.print(
+                f"Against {compared.run_id}: {compared.worse} measures worse, {compared.better} "
+                f"better; {compared.verdict} then, {content.verdict} now."
+            )
         out.print(
             f"{content.verdict}, evidence class {content.evidence_class}. {_next(file, done)}"
         )
 
     return Answer(document, show)
+
+
+def write_article(ui: Ui, file: Path, run_id: str = "", output: Path | None = None) -> Answer:
+    """Write the article's figures; the soak is that of the named run, or of the newest."""
+    from reports.content.article import HOSTS
+    from reports.content.article import article as content_of
+    from reports.page.article import render_article
+    from reports.page.html import write_page
+    from reports.tables import write_article_tables
+
+    site = load_site(file)
+    soaked = _soaked(site, run_id)
+    if soaked is not None:
+        _believed(site, soaked)
+    ui.say("predicting what the article shows")
+    content = content_of(site, soaked)
+    folder = output or site.state_dir / "report"
+    with _whole(folder) as made:
+        written = (
+            write_page(render_article(content), made / "article.html"),
+            *write_article_tables(content, made / "article"),
+        )
+    page, *tables = (folder / path.relative_to(made) for path in written)
+    evidence = {"speedup": "predicted", "images": "predicted"}
+    if content.soak is not None:
+        evidence["soak"] = content.soak.evidence
+    document = {
+        "page": str(page),
+        "tables": [str(path) for path in tables],
+        "evidence": evidence,
+        "run": content.soak.run_id if content.soak is not None else None,
+    }
+
+    def show(out: Console) -> None:
+        out.print(f"{page} ({len(tables)} tables beside it)", soft_wrap=True)
+        said = ", ".join(f"{name} {word}" for name, word in evidence.items())
+        out.print(f"Drawn: {said}.")
+        if content.soak is None:
+            out.print(
+                f"What {HOSTS} hosts send is not drawn: no run here has the suite soak. "
+                f"Next: {command_line('validate soak', file)}"
+            )
+
+    return Answer(document, show)
+
+
+def _soaked(site: Site, run_id: str) -> ValidationRun | None:
+    """The named run, which must have a soak, or the newest that has one."""
+    from reports.content.article import has_soak
+    from validation.results.store import list_runs, load_run
+
+    if not run_id:
+        return next((one for one in reversed(list_runs(site)) if has_soak(one)), None)
+    named = load_run(site, run_id)
+    if not has_soak(named):
+        raise InputError(
+            f"run {run_id} has no soak with results",
+            key="--run",
+            advice="Run `paisoar validate soak`, or leave --run out: the newest soak is drawn.",
+        )
+    return named
 
 
 def _next(file: Path, done: ValidationRun) -> str:

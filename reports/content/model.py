@@ -1,4 +1,4 @@
-"""What a report says, gathered before anything is drawn.
+"""What the page of a run says, as plain values.
 
 Frames have the columns that ``reports.figures`` names; an empty frame means
 that nothing of the kind was measured, and the page then says so.
@@ -10,6 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pandas as pd
+
+from reports.content.compare import Comparison
+from reports.content.forecast import Forecast
+from reports.content.measures import Tile
+from reports.content.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +34,9 @@ class CertificateFacts:
 
 @dataclass(frozen=True, slots=True)
 class TrainingFacts:
-    """The last training run; ``epochs`` has the columns epoch, loss, accuracy.
+    """The last training run.
 
+    ``epochs`` has the columns epoch, loss, accuracy, seconds, images_per_s.
     The training itself is always real; ``gate_class`` is the evidence class of
     the certificate that admitted it. ``tested`` is False where the data has no
     test images, and accuracy is that on the training images.
@@ -63,11 +69,15 @@ class GateRefusal:
 class ReportContent:
     """Everything that one page shows.
 
+    ``why`` is the verdict in sentences, ``tiles`` the numbers that carry it.
     ``checks``: suite, check, subject, value, limit, unit, verdict, reason.
+    ``suites``: one row a suite, as ``reports.content.suites`` makes it.
     ``coverage``: suite, expected, run. ``counters``: device, port, priority,
     counter, delta (moved counters only). ``lacking``: what keeps this run from
     a certificate, where none is valid. ``refusal``: the gate's last word, or what
-    it would say, where that is a refusal.
+    it would say, where that is a refusal. ``mixed``, ``burst``, ``collective``, ``soak``,
+    ``tcp_latency``, ``ecn``, ``cnps``: as the functions of ``validation.results.frames``
+    and ``reports.content.suites`` make them.
     """
 
     site: str
@@ -96,3 +106,18 @@ class ReportContent:
     lacking: tuple[str, ...] = ()
     refusal: GateRefusal | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
+    why: tuple[str, ...] = ()
+    tiles: tuple[Tile, ...] = ()
+    suites: pd.DataFrame = field(default_factory=pd.DataFrame)
+    tcp_latency: pd.DataFrame = field(default_factory=pd.DataFrame)
+    mixed: pd.DataFrame = field(default_factory=pd.DataFrame)
+    burst: pd.DataFrame = field(default_factory=pd.DataFrame)
+    collective: pd.DataFrame = field(default_factory=pd.DataFrame)
+    soak: pd.DataFrame = field(default_factory=pd.DataFrame)
+    ecn: pd.DataFrame = field(default_factory=pd.DataFrame)
+    cnps: pd.DataFrame = field(default_factory=pd.DataFrame)
+    audited_at: str = ""
+    fingerprint: str = ""
+    trace: Trace | None = None
+    forecast: Forecast | None = None
+    comparison: Comparison | None = None

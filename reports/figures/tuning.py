@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter
 
-from reports.figures.traffic import ACCENT, BAD, INK
+from reports.figures.style import ACCENT, BAD, INK
 
 FORMATS = (".png", ".svg")
 

@@ -5,7 +5,9 @@ import re
 import pandas as pd
 import pytest
 
+from reports.figures import ports
 from reports.figures import traffic as figures
+from reports.figures.style import short_names
 
 
 def texts(svg):
@@ -87,8 +89,8 @@ def test_a_big_matrix_names_every_kth_port(hosts, named):
 
 
 def test_hosts_with_several_ports_are_named_with_them():
-    assert figures.short_names(["a:e0", "b:e0"]) == {"a:e0": "a", "b:e0": "b"}
-    assert figures.short_names(["a:e0", "a:e1"]) == {"a:e0": "a:e0", "a:e1": "a:e1"}
+    assert short_names(["a:e0", "b:e0"]) == {"a:e0": "a", "b:e0": "b"}
+    assert short_names(["a:e0", "a:e1"]) == {"a:e0": "a:e0", "a:e1": "a:e1"}
 
 
 def test_queues_that_stay_empty_are_not_drawn():
@@ -109,6 +111,6 @@ def test_figures_take_the_colours_of_the_page_and_say_what_they_show():
 
 def test_no_two_figures_of_a_page_share_an_id():
     pause = pd.DataFrame({"device": ["leaf1"], "port": ["1"], "pause_frames": [3]})
-    both = figures.sender_stability(senders(3), "x") + figures.pauses(pause, "x")
+    both = figures.sender_stability(senders(3), "x") + ports.pauses(pause, "x")
     ids = re.findall(r'\bid="([^"]*)"', both)
     assert len(ids) == len(set(ids))
