@@ -7,13 +7,9 @@ run that is interrupted leaves what it had, marked ``partial``.
 
 from __future__ import annotations
 
-import platform
-import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import Literal
 
 from securesystemslib.signer import Signer
@@ -22,24 +18,25 @@ from fabric.counters import CounterSnapshot
 from fabric.errors import DevicesError, InputError, PaisoarError
 from fabric.qos import DeviceQos
 from fabric.site import Site
-from validation.certificates.fingerprint import explain, fingerprint
+from validation.alone import only_one
+from validation.certificates.fingerprint import Fingerprint, explain, fingerprint
 from validation.certificates.keys import signer
 from validation.certificates.sealed import write_seal
 from validation.criteria import Check
-from validation.judgement.judging import INTERRUPTED, judged
+from validation.judgement.judging import judged
 from validation.judgement.observation import Observation
 from validation.probes import probe_for
 from validation.readers import Readers, live_readers
 from validation.results.evidence import counter_file, outline_file, traffic_files, transcript_file
+from validation.results.journal import Journal, Running, end_running, write_running
+from validation.results.new import new_run, not_run
 from validation.results.result import SuiteResult, ValidationRun
 from validation.results.resume import Unfinished, unfinished
-from validation.results.states import STATES_FILE, states_bytes
-from validation.results.store import Store, file_name, run_dir
+from validation.results.states import STATES_FILE, states_bytes, states_from_bytes
+from validation.results.store import Store, file_name, validation_dir
 from validation.suites import Suite, certified_suites, select
 from validation.times import Clock, utc_now
 from validation.traffic import Probe, StepMeasure, TrafficPlan
-
-_VERSIONS_OF = ("paisoar", "numpy", "numba")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +50,11 @@ class Progress:
     total: int = 0
     verdict: str = ""
 
+
+_ONE_AT_A_TIME = (
+    "Two at once would spoil each other's counters: wait for it, or end it; what it had goes on "
+    "with --resume."
+)
 
 OnProgress = Callable[[Progress], None]
 ProbeFactory = Callable[[Site, Mapping[str, DeviceQos]], Probe]
@@ -83,10 +85,13 @@ def run_suites(
     """
     if repeat < 1:
         raise InputError(f"nothing can be measured {repeat} times", key="--repeat")
-    before = unfinished(site, names) if resume else None
-    suites = select(before.names if before else names or certified_suites(site))
-    sealing = signer(site)
-    with Store(site) as store:
+    lock = validation_dir(site) / "lock"
+    with (
+        only_one(lock, "this site is being validated already", _ONE_AT_A_TIME),
+        Store(site) as store,
+    ):
+        before = unfinished(site, names, clock=clock) if resume else None
+        suites = select(before.names if before else names or certified_suites(site))
         work = _Work(
             site,
             store,
@@ -94,8 +99,8 @@ def run_suites(
             probe or probe_for,
             on_event or (lambda _: None),
             clock,
-            sealing,
-            _new_run(site, clock()),
+            signer(site),
+            new_run(site, clock()),
             before.repeat if before else repeat,
             before,
         )
@@ -107,30 +112,6 @@ def plans(
 ) -> tuple[TrafficPlan, ...]:
     """What :func:`run_suites` would send, without sending it."""
     return tuple(suite.again(site, repeat) for suite in select(names or certified_suites(site)))
-
-
-def _new_run(site: Site, now: datetime) -> ValidationRun:
-    run_id = f"val-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
-    versions = {name: version(name) for name in _VERSIONS_OF}
-    return ValidationRun(
-        id=run_id,
-        site=site.name,
-        site_sha256=site.sha256,
-        environment=site.environment,
-        evidence_class=site.evidence_class,
-        probe="",
-        criteria=site.document.certify.model_dump(mode="json"),
-        versions={**versions, "python": platform.python_version()},
-        status="running",
-        started_at=now,
-        finished_at=None,
-        before=None,
-        after=None,
-        unread={},
-        checks=(),
-        suites=(),
-        folder=run_dir(site, run_id),
-    )
 
 
 @dataclass
@@ -154,9 +135,11 @@ class _Work:
 
     def carry_out(self, suites: Sequence[Suite]) -> ValidationRun:
         try:
-            self._begin()
+            self._begin(suites)
             self._prepare()
             counters, unread = self._counters()
+            if self.resumed is not None and self.resumed.after:
+                counters = dict(self.resumed.after)
             for suite in suites:
                 counters, unread = self._suite(suite, counters, unread)
             self._end()
@@ -165,22 +148,39 @@ class _Work:
             raise
         return self.run
 
-    def _begin(self) -> None:
-        self.store.save(self.run)
+    def _begin(self, suites: Sequence[Suite]) -> None:
+        running = Running(suites=tuple(suite.name for suite in suites), repeat=self.repeat)
+        if self.resumed is None:
+            write_running(self.run.folder, running)
+            self.store.save(self.run)
         self.tell(Progress("reading", "", "reading what every device does"))
         read = self.readers.states(self.site)
         self.states = dict(read.states)
-        self.states_sha256 = self.store.write_file(
-            self.run.id, STATES_FILE, states_bytes(self.states)
-        )
         self.stateless = {name: str(error) for name, error in read.failed.items()}
-        self.run = replace(self.run, before=fingerprint(self.site, self.states))
-        if self.resumed is not None and self.run.before is not None:
-            self.resumed.check_fabric(self.run.before)
-            versions = {**self.run.versions, "goes on with": self.resumed.run_id}
-            self.run = replace(self.run, versions=versions)
+        mark = fingerprint(self.site, self.states)
+        data = states_bytes(self.states)
+        if self.resumed is not None:
+            data = self._go_on(self.resumed, mark, running) or data
+            self.states = states_from_bytes(data)
+        self.states_sha256 = self.store.write_file(self.run.id, STATES_FILE, data)
+        self.run = replace(self.run, before=mark)
         self._unanswered(self.stateless)
         self.store.save(self.run)
+        for result in self.resumed.finished if self.resumed is not None else ():
+            self._add(result)
+
+    def _go_on(self, earlier: Unfinished, mark: Fingerprint, running: Running) -> bytes:
+        """Take over what an earlier run had, before this one is known; its states, if any."""
+        earlier.check_fabric(mark)
+        for name, begun in earlier.suites.items():
+            Journal(self.run.folder, name).begin(begun.before, begun.steps)
+        for name, data in earlier.files.items():
+            self.store.write_file(self.run.id, name, data)
+        names = (*(result.name for result in earlier.finished), *running.suites)
+        write_running(self.run.folder, running.model_copy(update={"suites": names}))
+        versions = {**self.run.versions, "goes on with": earlier.run_id}
+        self.run = replace(self.run, versions=versions)
+        return earlier.states
 
     def _prepare(self) -> None:
         """Make the probe, where the fabric's state is known as a whole."""
@@ -219,6 +219,8 @@ class _Work:
         begun = self.resumed.suites.get(suite.name) if self.resumed is not None else None
         measures: list[StepMeasure] = list(begun.steps) if begun else []
         before = dict(begun.before) if begun else before
+        journal = Journal(self.run.folder, suite.name)
+        journal.begin(before, measures)
 
         def finish(after: dict[str, CounterSnapshot], lost: dict[str, str], done: bool) -> None:
             result = self._judged(
@@ -231,6 +233,7 @@ class _Work:
                 wall_s=time.monotonic() - started,
             )
             self._add(result)
+            journal.end()
             self.tell(
                 Progress(
                     "suite",
@@ -243,7 +246,7 @@ class _Work:
             )
 
         try:
-            self._steps(plan, measures)
+            self._steps(plan, measures, journal)
             if self.probe is not None:
                 time.sleep(self.probe.settle_s)
             after, lost = self._counters()
@@ -253,7 +256,7 @@ class _Work:
         finish(after, lost, True)
         return after, lost
 
-    def _steps(self, plan: TrafficPlan, measures: list[StepMeasure]) -> None:
+    def _steps(self, plan: TrafficPlan, measures: list[StepMeasure], journal: Journal) -> None:
         if self.probe is None:
             missing = [name for name in self.site.devices if name not in self.states]
             reason = f"{', '.join(missing)} did not answer: the fabric's state is not known"
@@ -270,6 +273,7 @@ class _Work:
             except PaisoarError as error:
                 measures.append(StepMeasure(step.id, not_run=str(error)))
                 self._unanswered({f"the probe {self.probe.name}": str(error)})
+            journal.add(measures[-1])
 
     def _judged(
         self,
@@ -336,6 +340,7 @@ class _Work:
         if self.run.status == "complete":
             write_seal(self.run, self.sealing)
         self.store.save(self.run)
+        end_running(self.run.folder)
 
     def _unchanged(self, after: dict[str, DeviceQos], failed: Mapping[str, str]) -> Check:
         assert self.run.before is not None
@@ -367,44 +372,13 @@ class _Work:
     def _interrupted(self, suites: Sequence[Suite]) -> None:
         now = self.clock()
         had = {suite.name for suite in self.run.suites}
-        left = tuple(
-            SuiteResult(
-                name=suite.name,
-                status="not-run",
-                checks=(_not_run(suite.name, self.site, self.run),),
-                expected=suite.again(self.site, self.repeat).expected,
-                seen={},
-                files={},
-                started_at=now,
-                finished_at=now,
-                traffic_us=0.0,
-                wall_s=0.0,
-            )
-            for suite in suites
-            if suite.name not in had
-        )
-        for result in left:
-            self._add(result)
+        for suite in suites:
+            if suite.name not in had:
+                self._add(not_run(suite.again(self.site, self.repeat), self.run, now))
         self.run = replace(self.run, status="partial", finished_at=now)
         self.store.save(self.run)
+        end_running(self.run.folder)
 
     def _add(self, result: SuiteResult) -> None:
         self.store.add_suite(self.run.id, len(self.run.suites), result)
         self.run = replace(self.run, suites=(*self.run.suites, result))
-
-
-def _not_run(suite: str, site: Site, run: ValidationRun) -> Check:
-    return Check(
-        id=f"{suite}.suite",
-        subject=site.name,
-        verdict="NOT_RUN",
-        value=None,
-        limit=None,
-        unit="",
-        bound="",
-        reason=f"{INTERRUPTED} before",
-        device="",
-        port="",
-        evidence_sha256="",
-        evidence_class=run.evidence_class,
-    )

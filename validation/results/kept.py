@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +86,29 @@ def observation_of(
     )
 
 
+def kept_files(run: ValidationRun, suite: SuiteResult) -> dict[str, bytes]:
+    """Every stored file of a suite by kind. InputError where one is gone or altered."""
+    return {kind: _Kept(run, suite, kind).data() for kind in suite.files}
+
+
+def counters_of(
+    run: ValidationRun, suite: SuiteResult
+) -> tuple[dict[str, CounterSnapshot], dict[str, CounterSnapshot]]:
+    """Counters of before and after a suite. InputError where they are gone or altered."""
+    return _Kept(run, suite, "counters").counters()
+
+
+def snapshots_from(
+    data: bytes, path: Path
+) -> tuple[dict[str, CounterSnapshot], dict[str, CounterSnapshot]]:
+    """Counters of before and after from their Parquet. InputError where it is malformed."""
+    try:
+        table = pq.read_table(io.BytesIO(data)).select(COUNTERS.names).cast(COUNTERS)
+        return _snapshots(zip(*(c.to_pylist() for c in table.columns), strict=True))
+    except (pa.ArrowException, KeyError, ValueError, OSError) as error:
+        raise InputError(_short(error), file=path, advice=ADVICE) from error
+
+
 def interrupted(
     run: ValidationRun, suite: SuiteResult
 ) -> tuple[tuple[StepMeasure, ...], dict[str, CounterSnapshot]]:
@@ -126,7 +149,8 @@ class _Kept:
     def _bad(self, why: object) -> InputError:
         return InputError(f"{self._where}: {why}", file=self._path, advice=ADVICE)
 
-    def _bytes(self) -> bytes:
+    def data(self) -> bytes:
+        """The file's bytes; InputError where they are not what was hashed."""
         try:
             data = read_file(self._path)
         except OSError as error:
@@ -137,7 +161,7 @@ class _Kept:
 
     def _table(self, schema: pa.Schema) -> pa.Table:
         try:
-            return pq.read_table(io.BytesIO(self._bytes())).select(schema.names).cast(schema)
+            return pq.read_table(io.BytesIO(self.data())).select(schema.names).cast(schema)
         except (pa.ArrowException, KeyError, ValueError, OSError) as error:
             raise self._bad(f"no such table of evidence: {_short(error)}") from error
 
@@ -146,7 +170,7 @@ class _Kept:
 
     def outline(self) -> _Outline:
         try:
-            return _Outline.model_validate_json(self._bytes())
+            return _Outline.model_validate_json(self.data())
         except ValidationError as error:
             first = error.errors()[0]
             at = ".".join(map(str, first["loc"]))
@@ -154,7 +178,7 @@ class _Kept:
 
     def states(self) -> dict[str, DeviceQos]:
         try:
-            return states_from_bytes(self._bytes())
+            return states_from_bytes(self.data())
         except ValueError as error:
             raise self._bad(_short(error)) from error
 
@@ -191,29 +215,35 @@ class _Kept:
 
     def counters(self) -> tuple[dict[str, CounterSnapshot], dict[str, CounterSnapshot]]:
         """Snapshots before and after, by device."""
-        counted: dict[tuple[str, str], list[Counter]] = defaultdict(list)
-        missing: dict[tuple[str, str], list[str]] = defaultdict(list)
-        taken: dict[tuple[str, str], float] = {}
-        for row in self._rows(COUNTERS):
-            moment, device, taken_at_s, port, name, priority, bits, value, said = row
-            taken[moment, device] = taken_at_s
-            if value is None:
-                missing[moment, device].append(said)
-                continue
-            try:
-                counter = Counter(device, port, name, value, priority, bits)
-            except ValueError as error:
-                raise self._bad(_short(error)) from error
-            counted[moment, device].append(counter)
-        sides: dict[str, dict[str, CounterSnapshot]] = {"before": {}, "after": {}}
-        for (moment, device), taken_at_s in taken.items():
-            if moment not in sides:
-                raise self._bad(f"moment: {moment!r} is neither before nor after")
-            key = moment, device
-            sides[moment][device] = CounterSnapshot(
-                device, taken_at_s, tuple(counted[key]), tuple(missing[key])
-            )
-        return sides["before"], sides["after"]
+        try:
+            return _snapshots(self._rows(COUNTERS))
+        except ValueError as error:
+            raise self._bad(_short(error)) from error
+
+
+def _snapshots(
+    rows: Iterable[tuple[Any, ...]],
+) -> tuple[dict[str, CounterSnapshot], dict[str, CounterSnapshot]]:
+    """Snapshots before and after from rows of COUNTERS. ValueError where one is malformed."""
+    counted: dict[tuple[str, str], list[Counter]] = defaultdict(list)
+    missing: dict[tuple[str, str], list[str]] = defaultdict(list)
+    taken: dict[tuple[str, str], float] = {}
+    for row in rows:
+        moment, device, taken_at_s, port, name, priority, bits, value, said = row
+        taken[moment, device] = taken_at_s
+        if value is None:
+            missing[moment, device].append(said)
+            continue
+        counted[moment, device].append(Counter(device, port, name, value, priority, bits))
+    sides: dict[str, dict[str, CounterSnapshot]] = {"before": {}, "after": {}}
+    for (moment, device), taken_at_s in taken.items():
+        if moment not in sides:
+            raise ValueError(f"moment: {moment!r} is neither before nor after")
+        key = moment, device
+        sides[moment][device] = CounterSnapshot(
+            device, taken_at_s, tuple(counted[key]), tuple(missing[key])
+        )
+    return sides["before"], sides["after"]
 
 
 def _short(error: BaseException) -> str:
