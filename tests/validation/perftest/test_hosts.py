@@ -21,8 +21,9 @@ from tests.validation.fake import FakeFabric
 from tests.validation.perftest.hosts import SECONDS, running_hosts
 from validation.certificates.certify import certify
 from validation.judgement.rejudge import disagreements
-from validation.probes.hosts import scripts
+from validation.probes.hosts import scripts, step
 from validation.probes.hosts.options import Options
+from validation.probes.hosts.remote import ask
 from validation.probes.hosts.step import Pace
 from validation.results.result import ValidationRun
 from validation.results.store import latest_run, load_run
@@ -159,6 +160,26 @@ def test_a_pair_that_hangs_is_timed_out_and_named(hosts):
     assert set(lost(measure)) == {"host2>host3"}
     assert "no result in time: it hangs, and was ended" in lost(measure)["host2>host3"]
     assert hosts.left() == ([], [])
+
+
+def test_hosts_that_answer_late_are_given_more_time_before_they_begin(pair, monkeypatch):
+    """As a thousand do, whom one machine asks."""
+    begun = []
+
+    def slow(site, commands, **options):
+        if "/proc/net/tcp" in next(iter(commands.values()), "") and not begun:
+            time.sleep(1.5)
+        for command in commands.values():
+            begun.extend(
+                int(ns) / 1e9 - time.time() for ns in re.findall(r"left=.*?(\d+) -", command)
+            )
+        return ask(site, commands, **options)
+
+    monkeypatch.setattr(step, "ask", slow)
+    measure = ready(pair).run(first_step(pair, "bandwidth"))
+    assert measure.lost == {}
+    assert len(begun) == 2
+    assert min(begun) > 2.9  # beside the 0.4 s that every step has
 
 
 def test_a_sender_that_did_not_compete_is_no_part_of_an_incast(hosts):

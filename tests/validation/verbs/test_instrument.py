@@ -211,3 +211,15 @@ def test_the_probe_bears_the_instruments_name(tmp_path):
     assert HostsProbe(site, OPTIONS).name == "verbs"
     assert HostsProbe(site).name == "perftest"
     assert HostsProbe(site, Options(rdma_cm=True)).name == "perftest"
+
+
+def test_bursts_are_paced_by_their_senders(tmp_path):
+    site = make_site(tmp_path, ClosShape(4, 1, 0), environment="site")
+    lines = planned_commands(site, SUITES["burst"].plan(site), OPTIONS)
+    clients = [line["command"].split() for line in lines if "--peer" in line["command"]]
+    assert clients
+    assert all(float(words[words.index("-r") + 1]) > 0 for words in clients)
+    assert not any(" -r " in line["command"] for line in lines if "--peer" not in line["command"])
+    # The program takes what it is given.
+    first = [word.replace("GID_INDEX", "3") for word in clients[0][2:]]
+    assert arguments(first).rate == float(clients[0][clients[0].index("-r") + 1])

@@ -92,6 +92,24 @@ def test_of_a_stream_for_a_time_only_the_middle_counts(fabric):
     assert 1 <= in_window < report["completed"]
 
 
+@pytest.mark.parametrize("queue_pairs", ["1", "2"])
+def test_bursts_are_single_messages_at_the_rate_that_was_asked_for(fabric, queue_pairs):
+    more = ("-D", "1.6", "-f", "0.4", "-q", queue_pairs, "-r", "50")
+    _, report = both(fabric, "write", "stream", *more, size=4096)
+    fabric.check()
+    # Nothing is in its way: what is asked for is what comes, whatever could.
+    assert report["goodput_bps"] <= 1.1 * 50 * int(queue_pairs) * 4096 * 8
+    assert 10 <= report["completed"] <= 82 * int(queue_pairs)
+    assert set(fabric.chains) == {1}
+    assert fabric.open_objects == 0
+
+
+def test_bursts_of_a_number_end_with_the_last(fabric):
+    _, report = both(fabric, "write", "stream", "-n", "6", "-r", "100", size=512)
+    assert report["completed"] == 6
+    assert report["window_s"] >= 0.045  # five gaps of 10 ms
+
+
 def test_a_nic_that_sends_nothing_inline_is_asked_for_nothing_inline(fabric):
     fabric.max_inline = 0
     _, report = both(fabric, "write", "ping", "-n", "20")

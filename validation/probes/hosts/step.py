@@ -29,6 +29,8 @@ from validation.traffic import Step, StepMeasure
 
 # Programs in one command: a shell's word is at most 128 KiB.
 _JOBS_AT_ONCE = 64
+# The lead grows by so many times what it takes to ask all hosts of a step one thing.
+_LEAD_OF_ROUND = 2.0
 
 _Jobs = Mapping[str, Sequence[scripts.Job]]
 
@@ -38,7 +40,8 @@ class Pace:
     """How patient a step is, in seconds.
 
     ``setup_s`` is what a pair may need beside its traffic, ``lead_s`` the time from
-    the release of the clients to the barrier.
+    the release of the clients to the barrier; it grows with what hosts took to answer all
+    together, of which a thousand need longer than ten.
     """
 
     setup_s: float = 30.0
@@ -56,6 +59,7 @@ class StepRun:
         # Nobody else can know the name before it is made.
         self._folder = f"/tmp/paisoar-{secrets.token_hex(16)}"  # noqa: S108
         self._offset_ns: dict[str, int] = {}
+        self._lead_s = pace.lead_s
         self._notes: list[str] = []
         self._begun: dict[str, None] = {}
 
@@ -88,7 +92,10 @@ class StepRun:
 
     def _look(self, pairs: Sequence[RunningPair]) -> None:
         """Each host's clock against ours, and a free port for each server."""
+        began_s = time.monotonic()
         asked = ask(self._site, dict.fromkeys(hosts_of(pairs), scripts.view()))
+        # Releasing them takes about as long as this did, once or a few times.
+        self._lead_s += _LEAD_OF_ROUND * (time.monotonic() - began_s)
         lose_hosts(pairs, asked.failed)
         busy: dict[str, frozenset[int]] = {}
         for host, answer in asked.only.items():
@@ -125,7 +132,9 @@ class StepRun:
 
     def _release(self, pairs: Sequence[RunningPair]) -> None:
         """Start the clients at one moment and wait until they have ended, or should have."""
-        barrier_ns = time.time_ns() + round(self._pace.lead_s * 1e9)
+        # Our own waiting is by a clock that nobody sets.
+        barrier_s = time.monotonic() + self._lead_s
+        barrier_ns = time.time_ns() + round(self._lead_s * 1e9)
         limit_s = self._limit_s(pairs)
         jobs: dict[str, list[scripts.Job]] = defaultdict(list)
         for pair in pairs:
@@ -133,7 +142,10 @@ class StepRun:
             begin_ns = barrier_ns + self._offset_ns[host]
             jobs[host].append(self._job(pair, limit_s, begin_ns, server=False))
         self._launch(pairs, jobs)
-        self._await(alive(pairs), barrier_ns / 1e9, limit_s)
+        late_s = time.monotonic() - barrier_s
+        if late_s > 0:
+            self._notes.append(f"the last client was released {late_s:.1f} s after the start")
+        self._await(alive(pairs), barrier_s, limit_s)
 
     def _await(self, pairs: Sequence[RunningPair], barrier_s: float, limit_s: int) -> None:
         _sleep_until(barrier_s + _seconds(pairs))
@@ -142,7 +154,7 @@ class StepRun:
             left[pair.test.source.device].append(pair.client)
             if pair.program:  # the receiver of plain TCP counts
                 left[pair.test.target.device].append(pair.server)
-        while left and time.time() < barrier_s + limit_s:
+        while left and time.monotonic() < barrier_s + limit_s:
             waits = {host: scripts.finished(self._folder, names) for host, names in left.items()}
             asked = ask(self._site, waits)
             lose_hosts(pairs, asked.failed)
@@ -158,7 +170,7 @@ class StepRun:
                 pair.files |= {n: t for n, t in theirs.items() if n.partition(".")[0] == job}
 
     def _limit_s(self, pairs: Iterable[RunningPair]) -> int:
-        return round(self._pace.lead_s + _seconds(pairs) + self._pace.setup_s)
+        return round(self._lead_s + _seconds(pairs) + self._pace.setup_s)
 
     def _job(
         self, pair: RunningPair, limit_s: int, begin_ns: int | None = None, *, server: bool
@@ -194,4 +206,4 @@ def _seconds(pairs: Iterable[RunningPair]) -> int:
 
 def _sleep_until(moment_s: float) -> None:
     """Spare hosts questions that can only be answered with no."""
-    time.sleep(max(0.0, moment_s - time.time()))
+    time.sleep(max(0.0, moment_s - time.monotonic()))

@@ -100,6 +100,8 @@ class Verbs:
             words += ["-D", str(test.seconds), "-f", str(options.margin_s)]
         else:
             words += ["-n", str(test.iterations)]
+        if peer and stream.messages_per_s:
+            words += ["-r", str(stream.messages_per_s)]
         if end.tos is not None:
             words.append(f"--tclass={end.tos}")
         return (*words, "--peer", peer) if peer else tuple(words)

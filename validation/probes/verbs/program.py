@@ -1,13 +1,14 @@
 """Latency and bandwidth of one pair by pyverbs; sent to hosts as it is, by itself.
 
     python3 verbs.py VERB KIND -d DEVICE -x GID_INDEX -m MTU -p PORT -s BYTES -q QPS
-        (-n COUNT | -D SECONDS -f MARGIN) [--tclass TOS] [--peer PEER]
+        (-n COUNT | -D SECONDS -f MARGIN) [-r RATE] [--tclass TOS] [--peer PEER]
 
-VERB is send, write or read, KIND ping or stream. Without --peer it waits for one on TCP
-port PORT, over which both ends tell each other where they are. The client ends with one
-line of JSON: every half round trip (read: the whole one) in us, or the goodput. It needs
-Python 3.8 and the distribution's pyverbs, nothing else. Queue pairs are RC, as
-perftest's; the states they go through and what each needs: ibv_modify_qp(3).
+-r sends one message at a time on each queue pair, RATE a second. VERB is send, write or read,
+KIND ping or stream. Without --peer it waits for one on TCP port PORT, over which both ends
+tell each other where they are. The client ends with one line of JSON: every half round trip
+(read: the whole one) in us, or the goodput. It needs Python 3.8 and the distribution's
+pyverbs, nothing else. Queue pairs are RC, as perftest's; the states they go through and what
+each needs: ibv_modify_qp(3).
 """
 
 # ruff: noqa: ANN401 (pyverbs has no types)
@@ -163,6 +164,7 @@ class End:
         self.verbs, self.asked, self.line = verbs, asked, line
         # Completions of our requests that came while something else was waited for.
         self._seen: list[Any] = []
+        self.glances = 0
 
     def open(self) -> None:
         """Open the device and connect. Failed says what cannot be had."""
@@ -344,6 +346,16 @@ class End:
             if spins % SPINS == 0:
                 self.look()
 
+    def glance(self, queue: Any) -> Sequence[Any]:
+        """Completions that are there, of a queue that is asked often; Failed as by wait."""
+        self.glances += 1
+        if self.glances % SPINS == 0:
+            self.look()
+        if self._seen:
+            seen, self._seen = self._seen, []
+            return seen
+        return self.poll(queue)
+
     def look(self) -> None:
         """Failed where the peer has gone, or a request of ours has failed."""
         self._seen += self.poll(self.send_queue)
@@ -495,16 +507,25 @@ def stream(end: End) -> tuple[int, float, float]:
     # Lengths of chains under way, by queue pair: a completion is of the oldest.
     flying: list[list[int]] = [[] for _ in chains]
     window, done = Window(asked), 0
+    gap = 1 / asked.rate if asked.rate else 0.0
+    due = [window.began] * asked.qps
     while True:
-        over = time.monotonic() >= window.ends
+        now = time.monotonic()
+        over = now >= window.ends
         for number, pair in enumerate(end.pairs):
-            while not over and left[number] > 0 and sum(flying[number]) + CHAIN <= DEPTH:
-                posted = chains[number].post(pair, left[number])
+            while not over and left[number] > 0 and now >= due[number]:
+                if sum(flying[number]) + CHAIN > DEPTH:
+                    break
+                posted = chains[number].post(pair, 1 if gap else left[number])
                 left[number] -= posted
                 flying[number].append(posted)
-        if not any(flying):
+                # One that is late is followed at once by no more than the next.
+                due[number] = max(due[number] + gap, now)
+                now = time.monotonic() if gap else now
+        idle = not any(flying)
+        if idle and (over or not any(left)):
             break
-        for completion in end.wait(end.send_queue):
+        for completion in end.glance(end.send_queue) if gap else end.wait(end.send_queue):
             done += flying[end.place[completion.qp_num]].pop(0)
         window.note(done)
     rate, seconds = window.rate(asked.bytes)
@@ -587,6 +608,7 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("-n", dest="count", type=int)
     parser.add_argument("-D", dest="seconds", type=float)
     parser.add_argument("-f", dest="margin", type=float, default=0.0)
+    parser.add_argument("-r", dest="rate", type=float, default=0.0)
     parser.add_argument("--tclass", type=int, default=0)
     parser.add_argument("--peer", default="")
     asked = parser.parse_args(words)
