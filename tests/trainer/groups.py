@@ -17,6 +17,9 @@ from trainer.collective.rendezvous import Rendezvous
 from trainer.collective.settings import NetworkSettings
 from trainer.collective.wire import new_token
 
+# A busy machine may have to compile all kernels first.
+_WITHIN_S = 120.0
+
 
 class Group:
     def __init__(self, rendezvous: Rendezvous, ranks: list[Communicator], pool: ThreadPoolExecutor):
@@ -26,13 +29,13 @@ class Group:
 
     def __call__(self, work: Callable[[Communicator], Any]) -> list[Any]:
         """What ``work`` gives on each rank, run at the same time; raises the first error."""
-        return [future.result(timeout=30) for future in self.start(work)]
+        return [future.result(timeout=_WITHIN_S) for future in self.start(work)]
 
     def start(self, work: Callable[[Communicator], Any]) -> list[Any]:
         return [self._pool.submit(work, rank) for rank in self.ranks]
 
     def errors(self, work: Callable[[Communicator], Any]) -> list[BaseException | None]:
-        return [future.exception(timeout=30) for future in self.start(work)]
+        return [future.exception(timeout=_WITHIN_S) for future in self.start(work)]
 
 
 @contextlib.contextmanager

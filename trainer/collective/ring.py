@@ -96,11 +96,11 @@ class RingEngine:
         mine = array.view(kernels.storage_dtype(array.dtype))
         form = kernels.form_of(array.dtype)
         if self._circulating is not None:
-            theirs = self._circulating.circulate(
+            differs = self._circulating.circulate(
                 mine, int(op), form, divisor, stamp.packed, self._patience
             )
-            if theirs is not None:
-                raise self._disagreement(Stamp.unpack(theirs), stamp)
+            if differs is not None:
+                raise self._disagreement(Stamp.unpack(differs[1]), stamp, differs[0])
             return
         octets = array.view(np.uint8)
         chunks = split(array.size, n, itemsize)
@@ -227,13 +227,13 @@ class RingEngine:
         """The next segment; MismatchError if the left neighbour is doing something else."""
         incoming = self._transport.take(into, nbytes, self._patience)
         if incoming.stamp != stamp.packed or incoming.view.size != nbytes:
-            raise self._disagreement(Stamp.unpack(incoming.stamp), stamp)
+            left = (self.rank - 1) % self.size
+            raise self._disagreement(Stamp.unpack(incoming.stamp), stamp, left)
         return incoming
 
-    def _disagreement(self, theirs: Stamp, stamp: Stamp) -> MismatchError:
-        left = self._patience.number((self.rank - 1) % self.size)
-        mine = self._patience.number(self.rank)
-        return disagreement(mine, stamp, left, theirs)
+    def _disagreement(self, theirs: Stamp, stamp: Stamp, peer: int) -> MismatchError:
+        number = self._patience.number
+        return disagreement(number(self.rank), stamp, number(peer), theirs)
 
     def _placed(
         self, array: np.ndarray, stamp: Stamp, *, filled: bool = True

@@ -113,9 +113,9 @@ class Circulating(Protocol):
 
     def circulate(
         self, array: np.ndarray, op: int, form: int, divisor: int, stamp: bytes, patience: Patience
-    ) -> bytes | None:
+    ) -> tuple[int, bytes] | None:
         """Allreduce a flat array in place, then divide it; None when that is done.
 
         Elements are those of :func:`~trainer.collective.kernels.storage_dtype`.
-        Where the left neighbour is in another collective, that one's stamp.
+        Where a rank is in another collective, that rank and that one's stamp.
         """

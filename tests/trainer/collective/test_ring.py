@@ -16,7 +16,7 @@ from trainer.collective.communicator import Communicator, alone
 from trainer.collective.dtypes import ReduceOp
 from trainer.collective.errors import MismatchError
 from trainer.collective.ring import split
-from trainer.collective.transports import tcp_small
+from trainer.collective.transports.tcp_small import SmallExchange
 
 RANKS = (1, 2, 3, 4, 7)
 FLOATS = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16]
@@ -109,10 +109,10 @@ def expected(parts: list[np.ndarray], op: ReduceOp) -> np.ndarray:
     seed=st.integers(0, 2**32 - 1),
     special=st.booleans(),
     registered=st.booleans(),
-    gathered_bytes=st.sampled_from([-1, tcp_small.SLOTS_BYTES]),
+    exchanged=st.booleans(),
 )
 def test_allreduce_gives_every_rank_the_bits_that_numpy_gives(
-    groups, size, transport, dtype, op, count, seed, special, registered, gathered_bytes
+    groups, size, transport, dtype, op, count, seed, special, registered, exchanged
 ):
     def reduce(c: Communicator) -> np.ndarray:
         mine = contribution(c.rank, count, dtype, seed, special)
@@ -127,8 +127,8 @@ def test_allreduce_gives_every_rank_the_bits_that_numpy_gives(
         return kept
 
     with pytest.MonkeyPatch.context() as patch:
-        # Small arrays, too, go round the ring over tcp, or are gathered as large ones are not.
-        patch.setattr(tcp_small, "SLOTS_BYTES", gathered_bytes)
+        if not exchanged:
+            patch.setattr(SmallExchange, "takes", lambda *_: False)
         results = groups(size, transport)(reduce)
     parts = [contribution(rank, count, dtype, seed, special) for rank in range(size)]
     wanted = expected(parts, op)

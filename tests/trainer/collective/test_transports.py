@@ -130,7 +130,7 @@ def test_an_allreduce_over_tcp_is_one_loop_and_no_chain_of_messages(monkeypatch)
     assert all((part == 3 * np.arange(700_001, dtype=np.float32)).all() for part in sums)
 
 
-def test_a_small_allreduce_over_tcp_is_gathered_and_gives_the_bits_of_the_ring(monkeypatch):
+def test_a_small_allreduce_over_tcp_is_one_step_and_gives_the_bits_of_the_ring(monkeypatch):
     with group(5, "tcp", settings=NetworkSettings(channels=2)) as ranks:
 
         def work(c):
@@ -139,11 +139,10 @@ def test_a_small_allreduce_over_tcp_is_gathered_and_gives_the_bits_of_the_ring(m
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(tcp_ring, "circulate", refuse)
-            gathered = ranks(work)
-        monkeypatch.setattr(tcp_small, "SLOTS_BYTES", 80_019)
-        monkeypatch.setattr(tcp_small, "gather_and_combine", refuse)
+            exchanged = ranks(work)
+        monkeypatch.setattr(tcp_small.SmallExchange, "takes", lambda *_: False)
         passed_on = ranks(work)
-    assert len({*gathered, *passed_on}) == 1
+    assert len({*exchanged, *passed_on}) == 1
 
 
 def test_connections_within_a_host_are_not_paced_unless_asked_for():

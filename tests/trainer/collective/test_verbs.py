@@ -2,6 +2,7 @@ import resource
 import socket
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -15,6 +16,7 @@ from trainer.collective.errors import LostPeerError, MismatchError
 from trainer.collective.membership import Membership
 from trainer.collective.rendezvous import Rendezvous
 from trainer.collective.settings import NetworkSettings
+from trainer.collective.transports import verbs_device
 from trainer.collective.transports.verbs import SLOTS
 from trainer.collective.transports.verbs_device import Device, load_verbs
 from trainer.collective.wire import new_token
@@ -125,6 +127,40 @@ def test_soft_roce_too_gives_up_on_a_peer_by_default(monkeypatch):
         ranks(lambda c: c.barrier())
     # rxe never counts down from 7.
     assert all(0 < a.retry_cnt < 7 for a in fabric.attributes)
+
+
+def polls_of_a_wait(fabric, seconds):
+    """How often rank 0 looks at its queues while it waits so long for rank 1."""
+    polls = []
+    original = fabric.verbs().CQ.poll
+
+    def counting(queue, *arguments, **options):
+        polls.append(threading.get_ident())
+        return original(queue, *arguments, **options)
+
+    def work(c):
+        c.barrier()
+        before = polls.count(threading.get_ident())
+        if c.rank == 1:
+            time.sleep(seconds)
+        c.barrier()
+        return polls.count(threading.get_ident()) - before
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fabric.verbs().CQ, "poll", counting)
+        with group(2, "verbs") as ranks:
+            return ranks(work)[0]
+
+
+def test_who_waits_for_soft_roce_leaves_it_the_processor(monkeypatch, tmp_path):
+    fabric = use(monkeypatch)
+    monkeypatch.setattr(verbs_device, "CLASS", tmp_path)
+    (tmp_path / "rxe0").mkdir()
+    assert Device(fabric.verbs(), NetworkSettings()).pace == verbs_device.OF_HARDWARE
+    (tmp_path / "rxe0" / "parent").write_text("ens1f0\n")
+    # Two queues, each looked at once a nap.
+    most = 2 * 0.4 / verbs_device.OF_SOFTWARE.nap_s + 20
+    assert polls_of_a_wait(fabric, 0.4) < most
 
 
 def test_a_broken_network_names_the_neighbour_the_device_and_the_settings(monkeypatch):

@@ -2,7 +2,8 @@
 
 A message is a header (length, stamp) and the bytes. Messages take the
 connections (channels) in turn; an allreduce is one message on each of them
-(:mod:`~trainer.collective.transports.tcp_ring`), a small one on the first alone
+(:mod:`~trainer.collective.transports.tcp_ring`), but
+small arrays go from every rank to every rank
 (:mod:`~trainer.collective.transports.tcp_small`). Data is sent from the
 region and, where the caller says where it belongs, received in place. While
 it waits for the left neighbour a rank keeps sending to the right one, so a
@@ -120,9 +121,16 @@ class TcpTransport:
         self._habits = waiting_habits(party.size)
         self._timespec = address_of(self._habits) + 3 * 8
         self._outgoing = _Outgoing(channels)
-        self._channels = meet(party, host, channels, congestion_control)
+        most = tcp_small.MOST_RANKS
+        met = meet(party, host, channels, congestion_control, everybody=party.size <= most)
+        self._channels, self._sockets = met.channels, met.sockets
         self._rights = np.array([channel.right.fileno() for channel in self._channels], np.int32)
         self._lefts = np.array([channel.left.fileno() for channel in self._channels], np.int32)
+        self._small = None
+        if party.size <= most:
+            rights = [sock.fileno() for sock in met.rights]
+            lefts = [sock.fileno() for sock in met.lefts]
+            self._small = tcp_small.SmallExchange(party.rank, rights, lefts, self._habits)
         self._state = np.zeros((channels, tcp_ring.STATE_COLUMNS), np.int64)
         self._headers = np.zeros((1 + channels, _HEADER.size), np.uint8)
         self._headers_at = address_of(self._headers)
@@ -130,15 +138,14 @@ class TcpTransport:
         self._scratch_at = address_of(self._scratch)
         self._polled = np.zeros((2 * channels, 2), np.int32)
         self._polled_at = address_of(self._polled)
-        for channel in self._channels:
-            for sock in (channel.right, channel.left):
-                sock.setblocking(False)
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                if traffic_class and sock.family == socket.AF_INET6:
-                    sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, traffic_class)
-                elif traffic_class:
-                    # The ECN bits of TCP are the kernel's own.
-                    sock.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, traffic_class & 0xFC)
+        for sock in self._sockets:
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if traffic_class and sock.family == socket.AF_INET6:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, traffic_class)
+            elif traffic_class:
+                # The ECN bits of TCP are the kernel's own.
+                sock.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, traffic_class & 0xFC)
 
     def allocate(self, nbytes: int) -> Region:
         """See :class:`~trainer.collective.transport.Transport`."""
@@ -195,22 +202,24 @@ class TcpTransport:
 
     def circulate(
         self, array: np.ndarray, op: int, form: int, divisor: int, stamp: bytes, patience: Patience
-    ) -> bytes | None:
+    ) -> tuple[int, bytes] | None:
         """See :class:`~trainer.collective.transport.Circulating`."""
-        small = array.nbytes * self.size <= tcp_small.SLOTS_BYTES
-        go_on = self._gather_and_combine if small else self._go_round
+        if self._small and self._small.takes(array.nbytes):
+            header = _HEADER.pack(array.nbytes, stamp)
+            found = self._small.allreduce(array, op, form, divisor, header, patience)
+            return (found[0], _HEADER.unpack(found[1])[1]) if found else None
         state = self._state
         state[:] = 0
         state[:, tcp_ring.IN_ITEM] = 1
         _HEADER.pack_into(self._headers.data, 0, array.nbytes, stamp)
         began, before = time.monotonic(), b""
         while True:
-            outcome = go_on(array, op, form, divisor)
+            outcome = self._go_round(array, op, form, divisor)
             if outcome == kernels.DONE:
                 return None
             if outcome == kernels.UNEXPECTED:
                 self._send_headers()
-                return self._strange_stamp()
+                return (self.rank - 1) % self.size, self._strange_stamp()
             self._check(outcome, patience)
             if state.tobytes() != before:
                 before, began = state.tobytes(), time.monotonic()
@@ -243,36 +252,11 @@ class TcpTransport:
             self._timespec,
         )
 
-    def _gather_and_combine(self, array: np.ndarray, op: int, form: int, divisor: int) -> int:
-        return tcp_small.gather_and_combine(
-            array,
-            address_of(array),
-            op,
-            form,
-            divisor,
-            self.rank,
-            self.size,
-            self._lefts[0],
-            self._rights[0],
-            self._state[0],
-            self._headers,
-            self._headers_at,
-            self._scratch_at,
-            self._wanted,
-            self._wanted_at,
-            self._polled,
-            self._polled_at,
-            _CODES,
-            self._habits,
-            self._timespec,
-        )
-
     def close(self) -> None:
         """See :class:`~trainer.collective.transport.Transport`."""
         self._outgoing.clear()
-        for channel in self._channels:
-            channel.right.close()
-            channel.left.close()
+        for sock in self._sockets:
+            sock.close()
 
     def _receive(self, left: socket.socket, nbytes: int, patience: Patience) -> bool:
         """Fill what is wanted; False as soon as the header speaks of another length."""

@@ -1,4 +1,4 @@
-"""How neighbours connect by TCP.
+"""How ranks connect by TCP.
 
 Connections are proved by HMAC over a nonce that came through the rendezvous: a
 stranger on the machine cannot take a place.
@@ -37,36 +37,68 @@ class Channel:
     left: socket.socket
 
 
-def meet(party: Party, host: str, channels: int, congestion_control: str) -> list[Channel]:
-    """Connect with both neighbours; we listen at ``host``.
+@dataclass(frozen=True)
+class Met:
+    """All connections of a rank.
+
+    ``rights[i]`` leads to the rank ``i + 1`` places to the right, ``lefts[i]``
+    comes from the one as many places to the left; the first of them are those
+    of the first channel.
+    """
+
+    channels: tuple[Channel, ...]
+    rights: tuple[socket.socket, ...]
+    lefts: tuple[socket.socket, ...]
+
+    @property
+    def sockets(self) -> tuple[socket.socket, ...]:
+        """All of them, each once."""
+        ring = [sock for channel in self.channels for sock in (channel.right, channel.left)]
+        return (*ring, *self.rights[1:], *self.lefts[1:])
+
+
+def meet(
+    party: Party, host: str, channels: int, congestion_control: str, *, everybody: bool
+) -> Met:
+    """Connect with both neighbours by ``channels``, and with ``everybody``; we listen at ``host``.
 
     ``congestion_control`` is the kernel's name of an algorithm. If it is empty,
     connections to another host have that of this host; those within a host
     have no network that could be congested, and one that does not pace them.
     InputError for one that the kernel does not let us have.
     """
-    left, right = (party.rank - 1) % party.size, (party.rank + 1) % party.size
+    rank, size = party.rank, party.size
+    # By hop and channel.
+    wanted = [(1, channel) for channel in range(channels)]
+    wanted += [(hop, 0) for hop in range(2, size)] if everybody else []
     nonce = secrets.token_hex(16)
-    with socket.create_server((host, 0), backlog=max(16, channels)) as listener:
+    outgoing = {}
+    with socket.create_server((host, 0), backlog=max(16, len(wanted))) as listener:
         places = party.gather("tcp address", [*listener.getsockname()[:2], nonce])
-        address, port, theirs = places[right]
-        if not congestion_control and _on_our_host(address, places[party.rank][0]):
-            congestion_control = WITHIN_A_HOST
-        outgoing = []
-        try:
-            for channel in range(channels):
-                sock = _connect(address, port, congestion_control)
-                outgoing.append(sock)
-                hello = _hello(party.number(party.rank), party.number(right), channel, theirs)
+        for hop, channel in wanted:
+            peer = (rank + hop) % size
+            address, port, theirs = places[peer]
+            chosen = congestion_control
+            if not chosen and _on_our_host(address, places[rank][0]):
+                chosen = WITHIN_A_HOST
+            try:
+                sock = outgoing[hop, channel] = _connect(address, port, chosen)
+                hello = _hello(party.number(rank), party.number(peer), channel, theirs)
                 sock.sendall(_OPENING.pack(channel, party.prove(hello)))
-        except OSError as error:
-            raise party.lost(right, f"refused our connection ({error})") from error
+            except OSError as error:
+                raise party.lost(peer, f"refused our connection ({error})") from error
         openings = {}
-        for channel in range(channels):
-            hello = _hello(party.number(left), party.number(party.rank), channel, nonce)
-            openings[_OPENING.pack(channel, party.prove(hello))] = channel
+        for hop, channel in wanted:
+            sender = party.number((rank - hop) % size)
+            hello = _hello(sender, party.number(rank), channel, nonce)
+            openings[_OPENING.pack(channel, party.prove(hello))] = hop, channel
         incoming = _welcome(party, listener, openings)
-    return [Channel(outgoing[channel], incoming[channel]) for channel in range(channels)]
+    hops = [1, *(hop for hop, _ in wanted[channels:])]
+    return Met(
+        tuple(Channel(outgoing[1, channel], incoming[1, channel]) for channel in range(channels)),
+        tuple(outgoing[hop, 0] for hop in hops),
+        tuple(incoming[hop, 0] for hop in hops),
+    )
 
 
 def _hello(sender: int, receiver: int, channel: int, nonce: str) -> bytes:
@@ -105,14 +137,15 @@ def _choose(sock: socket.socket, congestion_control: str) -> None:
 
 
 def _welcome(
-    party: Party, listener: socket.socket, openings: dict[bytes, int]
-) -> dict[int, socket.socket]:
-    """Accept until the left neighbour has come by all channels; strangers are sent away."""
+    party: Party, listener: socket.socket, openings: dict[bytes, tuple[int, int]]
+) -> dict[tuple[int, int], socket.socket]:
+    """Accept until all have come, by hop and channel; strangers are sent away."""
     listener.settimeout(_SLICE_S)
     began = time.monotonic()
-    come: dict[int, socket.socket] = {}
+    come: dict[tuple[int, int], socket.socket] = {}
     while len(come) < len(openings):
-        party.check((party.rank - 1) % party.size, time.monotonic() - began)
+        missing = next(hop for hop, channel in openings.values() if (hop, channel) not in come)
+        party.check((party.rank - missing) % party.size, time.monotonic() - began)
         try:
             sock, _ = listener.accept()
         except TimeoutError:
@@ -121,7 +154,7 @@ def _welcome(
         said = b""
         with contextlib.suppress(OSError):
             said = receive_exactly(sock, _OPENING.size)
-        known = [c for opening, c in openings.items() if hmac.compare_digest(opening, said)]
+        known = [place for opening, place in openings.items() if hmac.compare_digest(opening, said)]
         if known and known[0] not in come:
             come[known[0]] = sock
         else:

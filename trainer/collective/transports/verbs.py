@@ -44,8 +44,6 @@ _SIGNAL_EVERY = SLOTS // 2
 _QUEUE = 4 * SLOTS
 # Chains that are kept; a model's buckets need a few dozen.
 _CHAINS = 4096
-_SPIN_S = 500e-6
-_NAP_S = 100e-6
 _SLICE_S = 0.05
 
 
@@ -380,11 +378,12 @@ class VerbsTransport:
         return request
 
     def _rest(self, began: float, peer: int, patience: Patience) -> None:
-        """Poll again at once for a moment, then take naps."""
+        """Poll again at once for a moment, then take naps, at the device's pace."""
         waited_s = time.monotonic() - began
-        if waited_s < _SPIN_S:
+        pace = self._device.pace
+        if waited_s < pace.spin_s:
             return
-        time.sleep(_NAP_S)
+        time.sleep(pace.nap_s)
         if waited_s > _SLICE_S:
             patience.check(peer, waited_s)
 

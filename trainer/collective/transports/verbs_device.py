@@ -25,6 +25,7 @@ _INSTALL = (
     "ibverbs-providers) and make pyverbs visible to this Python, or use the transport tcp."
 )
 _MODULES = ("addr", "cq", "device", "mr", "pd", "qp", "wr")
+CLASS = Path("/sys/class/infiniband")
 _MAX_GIDS = 256
 _MAPPED_IPV4 = "0000:0000:0000:0000:0000:ffff:"
 
@@ -57,6 +58,20 @@ def load_verbs() -> Verbs:
     except ImportError as error:
         raise ToolError(f"pyverbs cannot be loaded: {error}", advice=_INSTALL) from error
     return Verbs(names)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How to wait for a device: so long by polling without a pause, then with naps between."""
+
+    spin_s: float
+    nap_s: float
+
+
+# A NIC works beside the processor. A device of software works on it: whoever polls keeps it
+# from what is waited for.
+OF_HARDWARE = Pace(500e-6, 100e-6)
+OF_SOFTWARE = Pace(0.0, 2e-3)
 
 
 @dataclass(frozen=True)
@@ -96,6 +111,7 @@ class Device:
                 advice="Raise the interface's MTU as paisoar plan shows, or ask for less.",
             )
         self.address = self._address()
+        self.pace = OF_SOFTWARE if is_software(self.name) else OF_HARDWARE
 
     def memory_region(self, memory: np.ndarray, access: int) -> Any:  # noqa: ANN401
         """Register memory (uint8); ToolError that speaks of the memlock limit if it is that."""
@@ -237,12 +253,21 @@ class Device:
         return Address(gid, entry.gid_index, f"RoCE{version} over {family}")
 
 
+def is_software(device: str) -> bool:
+    """Whether the kernel itself does the device's work: Soft-RoCE.
+
+    Source: Linux drivers/infiniband/sw/rxe/rxe_verbs.c, whose devices alone have a
+    ``parent``, the interface that they send through.
+    """
+    return (CLASS / device / "parent").exists()
+
+
 def interface_of(device: str, port: int) -> str:
     """The network interface of a device's port, as sysfs shows it; empty where it does not.
 
     Source: Linux Documentation/ABI/stable/sysfs-class-infiniband, ``gid_attrs/ndevs``.
     """
-    folder = Path(f"/sys/class/infiniband/{device}/ports/{port}/gid_attrs/ndevs")
+    folder = CLASS / device / "ports" / str(port) / "gid_attrs" / "ndevs"
     with contextlib.suppress(OSError):
         for entry in sorted(folder.iterdir()):
             # An unused entry cannot be read.
