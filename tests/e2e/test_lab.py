@@ -1,8 +1,13 @@
-"""The whole line on virtual machines: real SSH, Ansible, perftest, verbs, queues of the kernel."""
+"""The whole line on virtual machines: real SSH, Ansible, perftest, verbs, queues of the kernel.
+
+On three hosts; ``PAISOAR_LAB_HOSTS=2`` is what two processors carry in a quarter of an hour,
+without incast, certificate and training, which take three.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -21,6 +26,9 @@ from tests.fabric.lab.conftest import own_ports
 from validation.suites.preflight import LAB_MESSAGES, PACKETS
 
 pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("lab")]
+
+HOSTS = int(os.environ.get("PAISOAR_LAB_HOSTS", "3"))
+of_three = pytest.mark.skipif(HOSTS < 3, reason=f"takes three hosts: PAISOAR_LAB_HOSTS={HOSTS}")
 
 PAISOAR = str(Path(sys.executable).with_name("paisoar"))
 ROCE, REST = 3, 0
@@ -52,7 +60,7 @@ def on(folder: Path, guest: str, command: str) -> str:
 
 @pytest.fixture(scope="module")
 def walked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Three hosts, walked from plan to report; the guests are still up."""
+    """The hosts, walked from plan to report; the guests are still up."""
     try:
         require_qemu()
         prepare(lambda _what: None)
@@ -60,7 +68,7 @@ def walked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dic
         pytest.skip(f"NO LAB IS TRIED HERE: {missing}")
     folder = tmp_path_factory.mktemp("line")
     file = folder / "fabric.yaml"
-    file.write_text(lab_yaml(3, ports=own_ports(4)))
+    file.write_text(lab_yaml(HOSTS, ports=own_ports(HOSTS + 1)))
     try:
         options = ("--keep", "--seconds", SECONDS, "--host-memory", "1536")
         yield folder, paisoar(folder, "lab", "run", *options)
@@ -75,16 +83,22 @@ def counters(folder: Path, suite: str) -> Any:
     return pd.read_parquet(first / f"{suite}.counters.parquet")
 
 
-def test_the_line_is_walked_to_a_certificate_and_a_training(walked):
+def test_every_step_of_the_line_is_good(walked):
     folder, said = walked
     verdicts = {step["name"]: step["verdict"] for step in said["steps"]}
-    assert verdicts.pop("lab down") == "left out"
+    left_out = {"lab down"} if HOSTS > 2 else {"lab down", "certify", "train"}
+    assert {verdicts.pop(name) for name in left_out} == {"left out"}
     assert set(verdicts.values()) == {"good"}, said
     assert said["findings"] == []
+    assert sorted((folder / ".paisoar/lab").glob("*.console.log"))
+
+
+@of_three
+def test_the_line_ends_in_a_certificate_and_a_training(walked):
+    _, said = walked
     assert said["certificate"]["class"] == "soft-roce"
     assert said["train"]["transport"] == "verbs"
     assert said["train"]["weights_identical"] is True
-    assert sorted((folder / ".paisoar/lab").glob("*.console.log"))
 
 
 def test_the_report_carries_the_class_on_every_figure(walked):
@@ -92,7 +106,8 @@ def test_the_report_carries_the_class_on_every_figure(walked):
     page = (folder / said["report"]).read_text()
     assert "obeys no PFC" in page
     figures = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
-    assert len(figures) >= 4  # bandwidth, latency, incast, training
+    # Bandwidth and latency; of three hosts incast and training, too.
+    assert len(figures) >= (4 if HOSTS > 2 else 2)
     for figure in figures:
         assert "soft-roce" in figure
 
@@ -113,15 +128,15 @@ def test_guests_tell_the_time_by_the_machines_own_counter(walked):
     """Else programs that count cycles, as perftest does, report nothing now and then."""
     folder, _ = walked
     clock = "cat /sys/devices/system/clocksource/clocksource0/current_clocksource"
-    for guest in ("host1", "host2", "host3"):
-        assert on(folder, guest, clock).strip() == "tsc"
+    for number in range(1, HOSTS + 1):
+        assert on(folder, f"host{number}", clock).strip() == "tsc"
 
 
 def test_rdma_is_counted_in_its_class_and_nowhere_else(walked):
     folder, _ = walked
     shown = counters(folder, "preflight")
     queues = moved(shown, "switch1", "tx_queue_packets")
-    sent = 3 * 2 * LAB_MESSAGES * PACKETS
+    sent = HOSTS * (HOSTS - 1) * LAB_MESSAGES * PACKETS
     assert queues[ROCE] >= sent
     assert moved(shown, "switch1", "rx_prio_packets")[ROCE] >= sent
     # Programs meet over TCP; hosts ask for addresses.
@@ -129,9 +144,14 @@ def test_rdma_is_counted_in_its_class_and_nowhere_else(walked):
     assert sum(count for queue, count in queues.items() if queue not in (ROCE, REST)) == 0
 
 
-def test_queues_are_marked_under_incast_and_only_then(walked):
+@of_three
+def test_queues_are_marked_under_incast(walked):
     folder, _ = walked
     assert sum(moved(counters(folder, "incast"), "switch1", "ecn_marked_packets").values()) > 0
+
+
+def test_queues_of_single_pairs_are_not_marked(walked):
+    folder, _ = walked
     for quiet in ("preflight", "latency"):
         marked = moved(counters(folder, quiet), "switch1", "ecn_marked_packets")
         assert sum(marked.values()) == 0, quiet
@@ -163,7 +183,11 @@ def test_a_host_that_marks_otherwise_is_found_by_the_counters_and_named(walked):
     (first,) = [check for check in bad if check["subject"].startswith("host")]
     assert first["subject"] == "host2:ens1f0 -> switch1:swp2"
     assert first["device"] == "host2"
-    assert first["value"] < 0.1
+    # Its data is outside the class. What it answers is not: rdma_cm's passive side takes the
+    # traffic class out of the request (Linux drivers/infiniband/core/cm.c,
+    # cm_format_paths_from_req), so acknowledgements to those that mark rightly are in their
+    # class: one for every message of PACKETS that they send, and more for what comes twice.
+    assert first["value"] < 0.5
     assert "rdma_cm there marks RDMA with DSCP 0, not 26" in first["reason"]
 
 
