@@ -1,5 +1,7 @@
 """The gate by the watch's last reading: the same answers, and never by a bad one."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import timedelta
 
@@ -143,3 +145,15 @@ def test_a_reading_compared_with_an_older_certificate(fabric, signed):
 def test_a_reading_stays_as_old_as_its_first_question(fabric, signed):
     reading = keep_reading(fabric, age_s=50)
     assert reading.age_s(utc_now() + timedelta(seconds=10)) >= 60
+
+
+def test_its_answer_waits_for_no_library_that_it_does_not_need(site, signed):
+    """Those that measure and change devices, which take longer to import than the answer."""
+    code = (
+        "import sys; from paisoar.quick import app; "
+        f"sys.argv = ['paisoar']; app(['gate', '-f', {str(site.path)!r}], standalone_mode=False); "
+        "print([n for n in ('numpy', 'pandas', 'pyarrow', 'numba', 'hier_config', 'netmiko', "
+        "'sqlalchemy', 'jinja2') if n in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
