@@ -147,9 +147,8 @@ def _measures(
         places = count_of(len(chosen), "place")
         values = list(zip(*(both for _, *both in chosen), strict=True))
         yield _row(measure, measure.title, places, *(measure.total(side) for side in values))
-        if len(chosen) > 2:
-            typical = (median(side) for side in values)
-            yield _row(measure, f"{measure.title}: median", places, *typical)
+        if measure.typical and len(chosen) > 2:
+            yield _row(measure, measure.typical, places, *(median(side) for side in values))
 
 
 def _row(
@@ -238,13 +237,20 @@ def _volumes(
     """Only of suites that sent the same."""
     then, today = (_sums(run) for run in (earlier, now))
     for suite in suites:
-        both = [run.suite(suite) for run in (earlier, now)]
-        if len({tuple(sorted(s.expected.items())) for s in both if s is not None}) > 1:
+        if not _same_traffic(earlier, now, suite):
             continue
         for counter, said in _VOLUMES.items():
             before, after = (sums.get((suite, counter), 0) for sums in (then, today))
             if before or after:
                 yield suite, said, before, after, _change(before, after)
+
+
+def _same_traffic(earlier: ValidationRun, now: ValidationRun, suite: str) -> bool:
+    old, new = earlier.suite(suite), now.suite(suite)
+    if old is None or new is None:
+        return False
+    both = old.expected.keys() & new.expected.keys()
+    return all(old.expected[what] == new.expected[what] for what in both)
 
 
 def _sums(run: ValidationRun) -> dict[tuple[str, str], int]:
@@ -303,6 +309,9 @@ def _only_one(
                 yield f"Suite {suite.name}: only the {when} run has it."
             elif compared and suite.name not in suites and suite.status != "complete":
                 yield f"Suite {suite.name}: it did not end in the {when} run ({suite.status})."
+    for name in suites:
+        if not _same_traffic(earlier, now, name):
+            yield f"Suite {name}: it had other steps or pairs, so that its counters differ."
     then, today = (
         {(c.id, c.subject) for c in run.all_checks if c.suite in suites} for run in (earlier, now)
     )

@@ -23,13 +23,15 @@ def _plain(unit: str) -> Callable[[float], str]:
 class Measure:
     """One kind of check whose value is a quality: more is better, or less is.
 
-    ``title`` names its worst value over all subjects. ``summed`` is a count over all suites.
+    ``title`` names its worst value over all subjects, ``typical`` the median one where many
+    are alike. ``summed`` is a count over all suites.
     """
 
     id: str
     title: str
     more_is_better: bool
     said: Callable[[float], str]
+    typical: str = ""
     summed: bool = False
 
     def of(self, checks: Iterable[Check]) -> list[Check]:
@@ -48,15 +50,14 @@ class Measure:
 MEASURES = (
     Measure("loss", "Packets lost", False, _plain(""), summed=True),
     Measure("retransmission", "Retransmissions", False, _plain(""), summed=True),
-    Measure("bandwidth.fraction", "Slowest pair, of the wire", True, _share),
+    Measure("bandwidth.fraction", "Slowest pair, of the wire", True, _share, "Median pair"),
     Measure("bandwidth.bisection", "Bisection", True, _share),
-    Measure("latency.p99", "Slowest answer (99th)", False, _plain("us")),
-    Measure("incast.fraction", "Worst incast, of the wire", True, _share),
-    Measure("incast.jain", "Least fair incast (Jain)", True, _plain("")),
-    Measure("incast.pause-ratio", "Most paused, of the time", False, _share),
-    Measure("mixed.share", "Least share of a class", True, _share),
-    Measure("burst.fraction", "Worst burst", True, _share),
-    Measure("collective.busbw", "Slowest collective, of the wire", True, _share),
+    Measure("latency.p99", "Slowest answer (99th)", False, _plain("us"), "Median answer (99th)"),
+    Measure("incast.fraction", "Worst incast, of the wire", True, _share, "Median incast"),
+    Measure("incast.jain", "Least fair incast (Jain)", True, _plain(""), "Median fairness (Jain)"),
+    Measure("mixed.share", "Least share of a class", True, _share, "Median share of a class"),
+    Measure("burst.fraction", "Worst burst", True, _share, "Median burst"),
+    Measure("collective.busbw", "Slowest collective, of the wire", True, _share, "Median step"),
     Measure("soak.cov", "Variation in the soak", False, _share),
     Measure("soak.ratio", "Worst cycle over mean", True, _share),
 )
@@ -126,7 +127,7 @@ def why(run: ValidationRun) -> tuple[str, ...]:
             if count
         ]
         lines.append(
-            f"Of {count_of(len(checks), 'check')} {' and '.join(words)}: {_where(run.failures)}."
+            f"Of {count_of(len(checks), 'check')} {' and '.join(words)}, {_where(run.failures)}."
         )
         lines += _cause(run.failures)
     lines += [f"{device} did not answer: {said}" for device, said in run.unread.items()]
@@ -135,7 +136,10 @@ def why(run: ValidationRun) -> tuple[str, ...]:
 
 def _where(failures: Sequence[Check]) -> str:
     suites = [check.suite for check in failures]
-    return ", ".join(f"{suites.count(name):,} of {name}" for name in dict.fromkeys(suites))
+    counts = {name: suites.count(name) for name in suites}
+    if len(counts) == 1:
+        return f"all in {suites[0]}"
+    return "in " + ", ".join(f"{name} ({count:,})" for name, count in counts.items())
 
 
 def _cause(failures: Sequence[Check]) -> list[str]:
@@ -147,4 +151,4 @@ def _cause(failures: Sequence[Check]) -> list[str]:
     most = max(dict.fromkeys(places), key=places.count)
     reason = next(said for place, said in named if place == most)
     points = count_of(places.count(most), "failure points", "failures point")
-    return [f"{points} to {most}: {reason}"]
+    return [f"{points} to {most}: {reason.removeprefix(most).lstrip(': ')}"]

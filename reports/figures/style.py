@@ -106,7 +106,7 @@ def mark_series(artist: Artist, name: object) -> None:
 def _for_page(svg: str, alt: str) -> str:
     """Say to a screen reader what it shows; take the page's colours; no id that two could have."""
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(alt)}" ', 1)
-    svg = re.sub(rf'<g id="{_SERIES}([^"]*)">', r'<g data-series="\1">', svg)
+    svg = re.sub(rf"<g id=([\"']){_SERIES}(.*?)\1>", r"<g data-series=\1\2\1>", svg)
     svg = re.sub(r'<g id="(axes|xtick|ytick)_\d+">', r'<g class="\1">', svg)
     svg = re.sub(r'<g id="[^"]*">', "<g>", svg)
     return re.sub(

@@ -93,7 +93,13 @@ def collective_busbw(frame: pd.DataFrame, corner: str) -> str:
         bars = axes.barh(frame["step"], frame["busbw"] * 100, color=ACCENT, height=0.6)
         for step, bar in zip(frame["step"], bars.patches, strict=True):
             mark_series(bar, step)
-        axes.axvline(limit * 100, color=BAD, linestyle=":", label=f"at least {limit * 100:g} %")
+        axes.axvline(
+            limit * 100,
+            color=BAD,
+            linestyle=":",
+            linewidth=2.5,
+            label=f"at least {limit * 100:g} %",
+        )
         axes.invert_yaxis()
         axes.set_xlim(0, 108)
         axes.set_xlabel("bus bandwidth, % of what the wires carry")
