@@ -35,7 +35,7 @@ from validation.results.resume import Unfinished, unfinished
 from validation.results.states import STATES_FILE, states_bytes, states_from_bytes
 from validation.results.store import Store, file_name, validation_dir
 from validation.suites import Suite, certified_suites, select
-from validation.times import Clock, utc_now
+from validation.times import Clock, to_text, utc_now
 from validation.traffic import Probe, StepMeasure, TrafficPlan
 
 
@@ -92,15 +92,19 @@ def run_suites(
     ):
         before = unfinished(site, names, clock=clock) if resume else None
         suites = select(before.names if before else names or certified_suites(site))
+        run = new_run(site, clock())
+        tell = on_event or (lambda _: None)
+        if later := _later(store, run):
+            tell(Progress("reading", "", f"run {later} began later than now: look at the clock"))
         work = _Work(
             site,
             store,
             readers or live_readers(),
             probe or probe_for,
-            on_event or (lambda _: None),
+            tell,
             clock,
             signer(site),
-            new_run(site, clock()),
+            run,
             before.repeat if before else repeat,
             before,
         )
@@ -112,6 +116,13 @@ def plans(
 ) -> tuple[TrafficPlan, ...]:
     """What :func:`run_suites` would send, without sending it."""
     return tuple(suite.again(site, repeat) for suite in select(names or certified_suites(site)))
+
+
+def _later(store: Store, run: ValidationRun) -> str:
+    """A run that says it began after this one: a clock was set back. Empty where there is none."""
+    begun = store.begun()
+    last = next(reversed(begun), "")
+    return last if last and begun[last][0] > to_text(run.started_at) else ""
 
 
 @dataclass

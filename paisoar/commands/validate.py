@@ -265,4 +265,13 @@ def _next(done: ValidationRun, site: Site) -> str:
             f"A certificate also asks for {', '.join(absent)}, all in one run. "
             f"Next: {command_line('validate', site.path)}"
         )
-    return f"Next: {command_line('certify', site.path)}"
+    return f"Next: {command_line('certify', site.path)}" + _named_run(done, site)
+
+
+def _named_run(done: ValidationRun, site: Site) -> str:
+    """Names the run where certify would take another: one that began, or says so, after it."""
+    from validation.results.store import Store
+
+    with Store(site) as store:
+        newest = store.ids()[-1:]
+    return f" --run {done.id}" if newest and newest[0] != done.id else ""

@@ -171,6 +171,11 @@ def _wrong_run(site: Site, run: ValidationRun, now: datetime) -> list[str]:
         lines.append("fabric.yaml has been changed since the run")
     if run.status != "complete" or run.finished_at is None:
         lines.append(f"the run is not complete ({run.status})")
+    elif run.finished_at < run.started_at:
+        lines.append(
+            f"the run ended at {to_text(run.finished_at)}, before it began "
+            f"({to_text(run.started_at)}): the clock was set back meanwhile"
+        )
     elif run.finished_at > now:
         lines.append(f"the run ended at {to_text(run.finished_at)}, which is in the future")
     elif now - run.finished_at > MAX_RUN_AGE:
