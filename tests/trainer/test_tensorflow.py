@@ -21,7 +21,8 @@ CHECKS = [
     if isinstance(node, ast.FunctionDef) and node.name.startswith("check_")
 ]
 
-pytestmark = pytest.mark.slow
+# In one process: the job that all of them look at is run once.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("two ranks with TensorFlow")]
 
 
 @pytest.fixture(scope="module")
