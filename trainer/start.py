@@ -15,6 +15,7 @@ import argparse
 import contextlib
 import os
 import runpy
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -224,4 +225,7 @@ def _show(rank: int, lines: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    # All has ended; what comes now would only break the interpreter off amid its end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(code)

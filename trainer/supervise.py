@@ -4,7 +4,8 @@ Whatever happens (a rank dies or stops, the launcher is interrupted), no
 process is left: ranks run in sessions of their own, are killed on the way
 out, and end themselves should the launcher be killed: on this host by the
 kernel (PR_SET_PDEATHSIG), on others because their standard input closes with
-the SSH session.
+the SSH session. What ranks of this host keep in their temporary folder goes with
+the job: it is a folder of the job's own.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -27,6 +29,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from fabric.errors import PeerError
+from fabric.scratch import scratch_folder
 from trainer.collective.communicator import TransportName
 from trainer.collective.rendezvous import Rendezvous, SlowRank, check_size
 from trainer.collective.settings import NetworkSettings
@@ -137,6 +140,7 @@ def run_ranks(
     places: Sequence[Place] | None = None,
     meeting: Meeting = _ANYWHERE,
     logs: Path | None = None,
+    stop: threading.Event | None = None,
 ) -> Outcome:
     """Run ``module:function`` on so many ranks and return what each gave.
 
@@ -146,7 +150,7 @@ def run_ranks(
     last with what a rank started here prints, as it comes. ``logs`` is a folder
     for what the ranks of a failed job wrote, should it be long. PeerError, once
     every process is gone, when a rank failed: which, why, and what the others
-    said.
+    said; and when another thread has set ``stop``, which ends the job at once.
     """
     check_size(ranks)
     places = places or [_HERE] * ranks
@@ -172,6 +176,7 @@ def run_ranks(
 
     token = meeting.token or new_token()
     with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(scratch_folder())
         rendezvous = stack.enter_context(
             Rendezvous(
                 ranks,
@@ -206,9 +211,11 @@ def run_ranks(
                 hidden=tuple(hidden),
                 timeline=timeline,
             )
-            processes.append(start(orders, place))
+            processes.append(start(orders, place, folder))
         while len(rendezvous.results) < ranks or any(p.popen.poll() is None for p in processes):
             tell()
+            if stop is not None and stop.is_set():
+                raise PeerError("the job was stopped")
             if rendezvous.failure is not None:
                 break
             _watch(processes, rendezvous)
@@ -236,17 +243,18 @@ def run_one(orders: Orders, network: NetworkSettings | None = None) -> tuple[str
 
     PeerError with its last lines.
     """
-    process = start(orders, Place(network=network))
-    try:
-        process.popen.wait()
-        if process.popen.returncode:
-            # Schedulers end all ranks when one has ended: rank 0 first says who failed, and why.
-            _await_end_of(orders.address)
-            lines = "".join(f"\n  {line}" for line in process.lines()[-TAIL_LINES:])
-            raise PeerError(f"rank {orders.rank} {_explain(process)}{':' * bool(lines)}{lines}")
-        return tuple(process.lines())
-    finally:
-        _end([process])
+    with scratch_folder() as folder:
+        process = start(orders, Place(network=network), folder)
+        try:
+            process.popen.wait()
+            if process.popen.returncode:
+                # Schedulers end all ranks when one has ended: rank 0 first says who failed.
+                _await_end_of(orders.address)
+                lines = "".join(f"\n  {line}" for line in process.lines()[-TAIL_LINES:])
+                raise PeerError(f"rank {orders.rank} {_explain(process)}{':' * bool(lines)}{lines}")
+            return tuple(process.lines())
+        finally:
+            _end([process])
 
 
 def _await_end_of(rendezvous: tuple[str, int]) -> None:
@@ -262,8 +270,11 @@ def threads_for(ranks_here: int) -> int:
     return max(1, len(os.sched_getaffinity(0)) // max(1, ranks_here))
 
 
-def start(orders: Orders, place: Place) -> _Process:
-    """Start a rank's process and give it its orders."""
+def start(orders: Orders, place: Place, folder: Path) -> _Process:
+    """Start a rank's process and give it its orders; ``folder`` is its temporary one on this host.
+
+    A rank that is killed cannot remove what libraries have written there.
+    """
     threads = str(orders.threads)
     wanted = {
         "TF_CPP_MIN_LOG_LEVEL": os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"),
@@ -283,6 +294,8 @@ def start(orders: Orders, place: Place) -> _Process:
     if place.command:
         there = shlex.join(["env", *(f"{k}={v}" for k, v in wanted.items()), *command])
         command = [*place.command, f"exec {there}"]
+    else:
+        wanted["TMPDIR"] = str(folder)
     log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
     popen = subprocess.Popen(
         command,

@@ -12,6 +12,7 @@ import stat
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 from functools import partial
 from pathlib import Path
@@ -80,6 +81,23 @@ def misbehave(context: RankContext, payload: Any) -> None:
     if rank == 1 and payload == "mismatch":
         context.courier.call(lambda c: c.allreduce(np.zeros(3, np.float32), doing="step 9"))
     context.courier.call(lambda c: c.allreduce(np.zeros(4, np.float32), doing="step 9"))
+
+
+def write_and_die(context: RankContext, payload: Any) -> None:
+    """Write to the temporary folder; rank 1 then has no chance to clean up."""
+    context.membership.send_event({"folder": tempfile.gettempdir()})
+    tempfile.mkstemp(prefix="__autograph_generated_file")
+    _turns_until_all(context)
+    if context.membership.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    _turns_until_all(context)
+
+
+def outlast(context: RankContext, payload: Any) -> None:
+    """Go on for a minute, and say so in a file; ``payload`` is a task of the benchmark."""
+    del context
+    time.sleep(60)
+    Path(payload["model"]).write_text("has come to its end")
 
 
 def _turns_until_all(context: RankContext) -> None:

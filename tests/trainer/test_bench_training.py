@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +11,7 @@ from tests.trainer.leftovers import ranks_left
 from trainer.bench import training
 from trainer.bench.training import BenchRow, bench_train
 from trainer.spec import MODELS
+from trainer.supervise import run_ranks
 
 ONE_GIB = SimpleNamespace(rss=1 << 30)
 
@@ -101,6 +103,24 @@ def test_a_peer_for_which_there_is_no_memory_is_absent_and_says_how_much(
     free -= 1 << 20
     with pytest.raises(ToolError, match=rf"{name} needs about {processes << 10} MiB"):
         training._find_room(setup, training._Way(name, 2), single)
+
+
+def test_an_interrupt_does_not_wait_for_ranks_that_still_start(monkeypatch, tmp_path):
+    def start(_program, task, **options):
+        root = Path(__file__).parents[2]
+        run_ranks("tests.trainer.programs:outlast", task, path=[root], **options)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "run_ranks", start)
+    monkeypatch.setattr(training, "_gather", interrupt)
+    ended = tmp_path / "ended"
+    setup = training._Setup(str(ended), 2, 8, 4, "shm")
+    with pytest.raises(KeyboardInterrupt):
+        training._measure(setup, ["ring"], 1, 1, print, lambda _: None)
+    assert not ranks_left()
+    assert not ended.exists()
 
 
 @pytest.mark.slow

@@ -178,7 +178,7 @@ def test_advice_that_a_rank_gets_is_passed_on(site_file, script):
     )
     code, _, error = end(begin(*START, "-f", site_file, script(refused)))
     assert code == 2
-    assert error == "error: data: is empty. Give some.\n"
+    assert error.endswith("error: data: is empty. Give some.\n")
 
 
 def test_a_slow_rank_is_reported_and_ended_only_when_patience_is(site_file, script):
@@ -188,7 +188,7 @@ def test_a_slow_rank_is_reported_and_ended_only_when_patience_is(site_file, scri
     assert re.search(r"rank 1 \(host .* keeps the others waiting for 2\.\d s", error)
     code, _, error = end(begin(*START, "-f", site_file, "--patience", "1", slow))
     assert code == 3
-    assert re.search(r"rank 1 \(host .*did not come", error)
+    assert re.search(r"rank 1.*did not come", error)
 
 
 def test_what_rank_0_prints_is_shown_at_once_and_ctrl_c_ends_the_job(site_file, script):

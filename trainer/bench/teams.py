@@ -110,7 +110,7 @@ def end(teams: Sequence[Team], *, at_once: bool) -> None:
 
     What the processes have started is ended with them. Ctrl-C does not break it off.
     """
-    with _uninterrupted():
+    with uninterrupted():
         for team in teams:
             for line in team.ranks.values():
                 line.close()
@@ -131,7 +131,8 @@ def end(teams: Sequence[Team], *, at_once: bool) -> None:
 
 
 @contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
+def uninterrupted() -> Iterator[None]:
+    """Ctrl-C does nothing inside."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -28,6 +28,7 @@ from typing import IO, Any
 import psutil
 
 from fabric.errors import InputError, PaisoarError, ToolError
+from trainer.bench.teams import uninterrupted
 from trainer.bench.training_worker import Task
 from trainer.collective.communicator import TransportName
 from trainer.launch import NOT_NEEDED
@@ -243,6 +244,7 @@ def _started(setup: _Setup, way: _Way, control: tuple[str, int]) -> Iterator[Cal
 
 def _ours(setup: _Setup, name: str, control: tuple[str, int]) -> Iterator[Callable[[], str]]:
     failures: queue.SimpleQueue[str] = queue.SimpleQueue()
+    stop = threading.Event()
 
     def launch() -> None:
         try:
@@ -252,17 +254,22 @@ def _ours(setup: _Setup, name: str, control: tuple[str, int]) -> Iterator[Callab
                 ranks=setup.ranks,
                 transport=setup.transport,
                 hidden=NOT_NEEDED,
+                stop=stop,
             )
         except PaisoarError as error:
             failures.put(str(error))
 
     thread = threading.Thread(target=launch, name=f"bench {name}")
-    thread.start()
     try:
+        thread.start()
         yield lambda: failures.get() if not failures.empty() else ""
-    finally:
         # They end by themselves when their control connections have closed.
         thread.join()
+    finally:
+        # Of what has been broken off nobody is waited for.
+        with uninterrupted():
+            stop.set()
+            thread.join()
 
 
 def _separate(setup: _Setup, way: _Way, control: tuple[str, int]) -> Iterator[Callable[[], str]]:
@@ -297,11 +304,12 @@ def _separate(setup: _Setup, way: _Way, control: tuple[str, int]) -> Iterator[Ca
 
         yield failed
     finally:
-        for popen, log in processes:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(popen.pid, signal.SIGKILL)
-            popen.wait()
-            log.close()
+        with uninterrupted():
+            for popen, log in processes:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(popen.pid, signal.SIGKILL)
+                popen.wait()
+                log.close()
 
 
 def _spawn(task: Task, ranks: int) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
