@@ -97,13 +97,24 @@ class Fixes:
     ) -> tuple[str, ...]:
         if fields <= self._hidden(device, ports)[0]:
             return ()
-        before = self._mended(device, ports, but=fields)
         after = self._mended(device, ports)
-        if before is None or after is None:
+        if after is None:
             return ()
+        # What these ports do now may be what no plan of ours can leave (trust in PCP): then
+        # all that is found of them is put right together.
+        with self._unrefused(device):
+            before = self._mended(device, ports, but=fields) or Change()
         companions = getattr(module_of(self._site, device), "companions", None)
         names = [port.name for port in self._intended[device].ports]
         return fix_lines(after.commands, before.commands, names, companions)
+
+    @contextlib.contextmanager
+    def _unrefused(self, device: str) -> Iterator[None]:
+        """What the module refuses meanwhile is no advice on the device."""
+        known = self._refused.get(device)
+        yield
+        if known is None:
+            self._refused.pop(device, None)
 
     def _mended(
         self, device: str, ports: tuple[str, ...], but: frozenset[str] = frozenset()

@@ -101,11 +101,19 @@ class Subject:
 
     @cached_property
     def bare(self) -> bool:
-        """A switch on which no cabled port pauses a lossless priority or marks a queue."""
+        """A switch on which no cabled port pauses a lossless priority or marks a queue.
+
+        Ports that do not show whether they do are no evidence of it.
+        """
         wanted = self.wanted.lossless
+        shown = [
+            live
+            for live, _ in self.pairs
+            if not (self.unseen(live.name, Fact.PFC) or self.unseen(live.name, Fact.ECN))
+        ]
         return (
             self.live.kind == "switch"
-            and bool(wanted and self.pairs)
+            and bool(wanted and shown)
             and not any(
                 wanted.intersection(live.pfc_priorities) or any(queue.ecn for queue in live.queues)
                 for live, _ in self.pairs

@@ -29,6 +29,7 @@ from fabric.qos import DeviceQos
 from fabric.site import Site
 from fabric.topology import PortRef
 
+NO_PORTS = "none of its ports has a cable or is seen to be in use: none is judged"
 NO_COUNTERS = "counters were not read; paisoar audit --counters reads them"
 
 
@@ -72,6 +73,8 @@ def audit(
             odd.get(device, ()),
             (counters or {}).get(device),
         )
+        if not subject.intended.ports:
+            skips.append(Skip("unread", device, NO_PORTS))
         for rule in REGISTRY.values():
             if rule.needs_counters and subject.counters is None:
                 continue

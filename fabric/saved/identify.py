@@ -1,7 +1,8 @@
 """Which system a saved device runs, and on hosts, which NICs it has.
 
-Nobody says: every device module is asked which commands it would read, and the one
-that finds most of them in the folder, and understands them best, is right.
+Nobody says: every device module is asked which commands it would read. Of those that
+understand what they find, the one that has a use for most of the files is right, and
+of several the one that misses least.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from fabric.devices.base import DeviceModule, Outputs, ReadError, Target, TargetPort
+from fabric.devices.base import CUT_OFF, DeviceModule, Outputs, ReadError, Target, TargetPort
 from fabric.devices.linux.portfacts import link_command
 from fabric.devices.nic import NicFamily
 from fabric.devices.registry import NICS, SWITCHES, known, load
 from fabric.errors import PaisoarError
 from fabric.qos import DeviceQos
-from fabric.saved.layout import DeviceRow, file_name
+from fabric.saved.layout import DEVICES, DeviceRow, file_name
 from fabric.saved.terminal import without_echo
 
 LINUX = "linux"
@@ -64,23 +65,44 @@ class Identifier:
             self._order[key] = self._candidates(device, files)
             found, why = self._read_all(device, self._order[key], hint.model, files)
         if not found:
-            return why
-        best = min(found, key=lambda one: len(one.state.unread))
+            return "; ".join(why.values()) if hint.os else self._cannot_tell(device, why, files)
+        best = min(found, key=lambda one: (-len(one.outputs), len(one.state.unread)))
         self._order[key] = [best.state.os]
         return best
 
+    def _cannot_tell(self, device: str, why: Mapping[str, str], files: Files) -> str:
+        """What of its files could be whose, and why each of these systems is none of it."""
+        names: dict[str, None] = {}
+        reasons = []
+        for os_name, reason in why.items():
+            asked = [file_name(command) for command in self._commands(device, os_name, files)]
+            names |= dict.fromkeys(name for name in asked if name in files)
+            # What a device does stands in the answer to the first command.
+            lacks = asked[0] not in files and os_name != LINUX
+            reasons.append(f"{os_name}: {f'there is no {asked[0]}' if lacks else reason}")
+        return (
+            f"cannot tell which system it runs by {', '.join(names)} ({'; '.join(reasons)}). "
+            "Save its configuration in a file named as the command, or name its system in "
+            f"{DEVICES}"
+        )
+
     def _read_all(
         self, device: str, systems: Iterable[str], model: str, files: Files
-    ) -> tuple[list[Identified], str]:
-        """The device as each system that understands it reads it, and why the first does not."""
+    ) -> tuple[list[Identified], dict[str, str]]:
+        """The device as each system that understands it reads it, and why the others do not."""
         found: list[Identified] = []
-        why = ""
+        why: dict[str, str] = {}
         for os_name in systems:
             try:
                 found.append(self._read(device, os_name, model, files))
             except (ReadError, PaisoarError, ValueError, KeyError, IndexError) as error:
-                why = why or f"{os_name}: {error}"
+                why[os_name] = str(error).removeprefix(f"{device}: ")
         return found, why
+
+    def _commands(self, device: str, os_name: str, files: Files) -> tuple[str, ...]:
+        module: DeviceModule = load(SWITCHES, os_name)
+        ports = tuple(self._ports(files)) if os_name == LINUX else ()
+        return module.read_commands(Target(device, os_name, "", ports))
 
     def _candidates(self, device: str, files: Files) -> list[str]:
         """Systems with the most of their files here; several where it is a draw."""
@@ -105,7 +127,11 @@ class Identifier:
             raise ReadError("no file of a network interface")
         target = Target(device, os_name, model, ports)
         outputs = answers_of(module, module.read_commands(target), files)
-        return Identified(module, target, module.read(target, outputs), outputs)
+        state = module.read(target, outputs)
+        cut_off = any(fact.startswith(CUT_OFF) for fact in state.unread)
+        if not state.ports and os_name != LINUX and not cut_off:
+            raise ReadError("it shows no port of this system")
+        return Identified(module, target, state, outputs)
 
     def _ports(self, files: Files) -> Iterator[TargetPort]:
         """The NICs of a host, from the names of its files and what they say."""

@@ -80,11 +80,20 @@ def voters(
 
 
 class Inference:
-    """Infers an intent; ``said`` is every value with its votes."""
+    """Infers an intent; ``said`` is every value with its votes.
 
-    def __init__(self, states: Mapping[str, DeviceQos], ports: list[Voter]) -> None:
+    ``speeds_bps`` are those of ports that have no vote, and that it is for all the same.
+    """
+
+    def __init__(
+        self,
+        states: Mapping[str, DeviceQos],
+        ports: list[Voter],
+        speeds_bps: Iterable[int] = (),
+    ) -> None:
         self._states = states
         self._ports = ports
+        self._speeds_bps = frozenset(speeds_bps).union(voter.speed_bps for voter in ports)
         self._switches = [voter for voter in ports if voter.kind == "switch"]
         self._nics: list[Nic] = [v.port.nic for v in ports if v.port.nic is not None]
         self.said: list[Inferred] = []
@@ -254,7 +263,7 @@ class Inference:
 
     def _profiles(self, roce: int) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = {}
-        speeds = sorted({voter.speed_bps for voter in self._ports}) or [25 * 10**9]
+        speeds = sorted(self._speeds_bps) or [25 * 10**9]
         for speed_bps in speeds:
             name, gbps = format_speed(speed_bps), max(speed_bps // 10**9, 1)
             ports = [v.port for v in self._switches if v.speed_bps == speed_bps]

@@ -20,6 +20,7 @@ from fabric.intent import Intent
 from fabric.qos import DeviceQos
 from fabric.saved.identify import DEFAULT_SPEED_BPS, Identified, Identifier, answers_of, refusals
 from fabric.saved.infer import Customs, Inference, Inferred, Voter, voters
+from fabric.saved.inuse import loose_ports, unsure_ports
 from fabric.saved.layout import (
     CABLES,
     CableRow,
@@ -28,7 +29,7 @@ from fabric.saved.layout import (
     file_name,
     load_folder,
 )
-from fabric.saved.wiring import UPLINK_SPEED_BPS, Wiring, wire
+from fabric.saved.wiring import Wiring, wire
 from fabric.site import (
     Cable,
     DeviceSpec,
@@ -43,6 +44,10 @@ from fabric.topology import Link, PortRef, Topology
 from fabric.units import parse_size_bytes
 
 DEFAULT_BUFFER_BYTES = 40 * 10**6
+_UNSURE = (
+    "nothing shows which of its ports are in use (no cable, LLDP neighbour or state of a link): "
+    "each is judged alone"
+)
 
 
 @dataclass(frozen=True)
@@ -121,18 +126,19 @@ def read_folder(path: Path) -> SavedFabric:
     wiring = wire(states, saved.cables)
     wiring, notes = _known_ends(wiring, states)
     notes = [*saved.notes, *notes, *wiring.faults]
-    ends = _ends_of(wiring.links)
+    ends = _ends_of(wiring.links) | _ends_of(_all(loose_ports(states, wiring.links)))
     devices = {n: _at_its_cables(one, ends, saved.files[n]) for n, one in devices.items()}
     states = {name: one.state for name, one in devices.items()}
-    loose = _loose(states, wiring.links)
+    loose = loose_ports(states, wiring.links)
+    unsure = unsure_ports(states, wiring.links, loose)
     speeds = {end: link.speed_bps for link in wiring.links for end in (link.a, link.b)}
     speeds |= {link.a: link.speed_bps for links in loose.values() for link in links}
     ports = voters(states, speeds.get)
-    inference = Inference(states, ports)
+    inference = Inference(states, ports, (link.speed_bps for link in _all(unsure)))
     site = make_site(path, saved.devices, devices, wiring.links, inference.intent())
-    intended = _intended(site, states, ports, loose)
-    for links in loose.values():
-        notes += [f"{link.a}: its cable is not known; the port is judged alone" for link in links]
+    intended = _intended(site, states, ports, {**loose, **unsure})
+    notes += [f"{k.a}: its cable is not known; the port is judged alone" for k in _all(loose)]
+    notes += [f"{name}: {_UNSURE}" for name in unsure]
     outputs = {name: one.outputs for name, one in devices.items()}
     targets = {name: (one.module, one.target) for name, one in devices.items()}
     notes += _refused(saved, targets)
@@ -196,6 +202,10 @@ def _known_ends(wiring: Wiring, states: Mapping[str, DeviceQos]) -> tuple[Wiring
     return replace(wiring, links=tuple(known)), notes
 
 
+def _all(links: Mapping[str, Sequence[Link]]) -> list[Link]:
+    return [link for several in links.values() for link in several]
+
+
 def _ends_of(links: Sequence[Link]) -> dict[PortRef, Link]:
     return {end: link for link in links for end in (link.a, link.b)}
 
@@ -225,32 +235,12 @@ def _at_its_cables(
     target = replace(one.target, ports=tuple(ports))
     outputs = answers_of(one.module, one.module.read_commands(target), files)
     same_speeds = [p.speed_bps for p in one.target.ports] == [p.speed_bps for p in ports]
-    if outputs.keys() == one.outputs.keys() and (same_speeds or one.state.kind == "switch"):
+    if outputs.keys() == one.outputs.keys() and same_speeds:
         return replace(one, target=target)
     try:
         return replace(one, target=target, outputs=outputs, state=one.module.read(target, outputs))
     except (ReadError, PaisoarError, ValueError, KeyError, IndexError):
         return replace(one, target=target)
-
-
-def _loose(states: Mapping[str, DeviceQos], links: Sequence[Link]) -> dict[str, tuple[Link, ...]]:
-    """Ports in use whose cable is not known: up, or pausing; every NIC."""
-    cabled = {end for link in links for end in (link.a, link.b)}
-    loose: dict[str, tuple[Link, ...]] = {}
-    for name, state in states.items():
-        found = []
-        for port in state.ports:
-            here = PortRef(name, port.name)
-            facts = state.facts_of(port.name)
-            used = facts.up if facts.up is not None else bool(port.pfc_priorities)
-            if here in cabled or not (used or state.kind == "host"):
-                continue
-            speed = facts.speed_bps or (UPLINK_SPEED_BPS if state.kind == "switch" else 25 * 10**9)
-            length = float(port.nic.cable_m) if port.nic and port.nic.cable_m else 3.0
-            found.append(Link(here, PortRef("", ""), speed, length))
-        if found:
-            loose[name] = tuple(found)
-    return loose
 
 
 def make_site(

@@ -58,6 +58,8 @@ ALL_OFF = "priority-flow-control all off"
 
 COMMANDS = (RUNNING, STARTUP, PFC, VERSION, LLDP, INTERFACES, FEC)
 
+# Lines of NX-OS and IOS, which name their release in a line that EOS does not have.
+_FOREIGN = re.compile(r"^(?:!Command: show|version \d).*", re.MULTILINE)
 # What a port may get from its service-profile.
 _OF_A_PROFILE = (Fact.TRUST, Fact.PFC, Fact.ECN, Fact.SCHEDULING, Fact.RATE, Fact.WATCHDOG)
 
@@ -67,9 +69,12 @@ def running_sections(target: Target, outputs: Outputs) -> list[Section]:
 
     Nor of one that was cut off: what holds for all ports comes behind the ports.
     """
-    if not _whole(outputs.get(RUNNING, "")):
+    text = outputs.get(RUNNING, "")
+    if found := _FOREIGN.search(text):
+        raise ReadError(f"{target.device}: '{RUNNING}' is none of EOS: {found[0].strip()}")
+    if not _whole(text):
         raise ReadError(f"{target.device}: {CUT_OFF}: '{RUNNING}' does not end with 'end'")
-    return require_shown(parse(outputs.get(RUNNING, "")), target.device, RUNNING)
+    return require_shown(parse(text), target.device, RUNNING)
 
 
 def _whole(text: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from fabric.devices.base import CUT_OFF, Outputs, Target, require_shown, understood
+from fabric.devices.base import CUT_OFF, Outputs, ReadError, Target, require_shown, understood
 from fabric.devices.nxos.names import is_physical
 from fabric.devices.nxos.normalise import POLL_MS
 from fabric.devices.nxos.policies import NetworkQos, Policies
@@ -38,7 +38,13 @@ COMMANDS = (RUNNING, STARTUP, PFC, VERSION, LLDP, INTERFACE)
 
 def running_sections(target: Target, outputs: Outputs) -> list[Section]:
     """The running configuration; ReadError without one, for nothing is known then."""
-    return require_shown(parse(outputs.get(RUNNING, "")), target.device, RUNNING)
+    text = outputs.get(RUNNING, "")
+    if text.rstrip().endswith("\nend"):
+        raise ReadError(
+            f"{target.device}: '{RUNNING}' is none of NX-OS: it ends with 'end', as those of "
+            "EOS and IOS do"
+        )
+    return require_shown(parse(text), target.device, RUNNING)
 
 
 def read(target: Target, outputs: Outputs) -> DeviceQos:

@@ -46,8 +46,8 @@ def interface_name(text: str) -> str:
 
 
 def is_physical(name: str) -> bool:
-    """Whether this is a front port; breakout ports (``ethernet1/1/1:2``) are."""
-    return re.fullmatch(r"ethernet\d+(?:/\d+)*(?::\d+)?", name) is not None
+    """Whether this is a front port, ``ethernet<node>/<slot>/<port>``; breakout ports are."""
+    return re.fullmatch(r"ethernet\d+/\d+/\d+(?::\d+)?", name) is not None
 
 
 def numbers(text: str) -> tuple[int, ...]:

@@ -11,20 +11,19 @@ from typing import Any
 from fabric.devices.base import Outputs, ReadError, Target
 from fabric.devices.linux.dump import parse_dump
 from fabric.devices.linux.tools import link_pause
-from fabric.devices.switchdev import red, shown, state
+from fabric.devices.switchdev import shown, state
+from fabric.devices.switchdev.qdiscs import blocked_bands, reds_of, scheduler_of, scheduling_of
 from fabric.devices.switchdev.shown import Filter
-from fabric.devices.switchdev.state import PREFS, Ets, Held, Place
+from fabric.devices.switchdev.state import PREFS, Held, Place
 from fabric.qos import (
     DSCP_COUNT,
     PRIORITY_COUNT,
     DeviceQos,
-    Ecn,
     IngressBuffer,
     Neighbor,
     PortFacts,
     PortQos,
     Queue,
-    Scheduler,
 )
 from fabric.unread import Fact, lacking
 
@@ -46,9 +45,6 @@ _DCB = {
     "buffer": ((Fact.BUFFER, "of all priorities"),),
     "ets": ((Fact.SCHEDULING, "all queues"), (Fact.CLASSES, "")),
 }
-_FIFOS = ("pfifo", "bfifo", "pfifo_head_drop")
-# What stands at a root that nobody has put anything at.
-_NO_HANDLE = "0:"
 
 
 def filter_command(port: str) -> str:
@@ -112,14 +108,32 @@ class Switch:
             self._qdiscs[row.get("dev", "")].append(row)
         self._bindings = shown.record(BINDINGS, outputs.get(BINDINGS, "")).get("tc_bind", {})
 
+    def chip_ports(self) -> tuple[str, ...]:
+        """Ports that a switch chip forwards between, past the kernel."""
+        return tuple(name for name, row in self.links.items() if row.get("phys_switch_id"))
+
+    def front_ports(self) -> tuple[str, ...]:
+        """Ports of a switch chip, else those of a bridge, else all that are no tunnels."""
+        rows = self.links.items()
+        return (
+            self.chip_ports()
+            or tuple(name for name, row in rows if row.get("master"))
+            or tuple(
+                name
+                for name, row in rows
+                if row.get("link_type", "ether") == "ether"
+                and "info_kind" not in row.get("linkinfo", {})
+            )
+        )
+
     def port(self, name: str) -> PortState | None:
         """What a port holds; None where there is no such interface."""
         link = self.links.get(name)
         if link is None:
             return None
         qdiscs = self._qdiscs.get(name, [])
-        place, ets = _scheduler(qdiscs)
-        reds, unread = _reds(name, qdiscs, ets)
+        place, ets = scheduler_of(qdiscs)
+        reds, unread = reds_of(name, qdiscs, ets)
         held = Held(mtu_bytes=int(link.get("mtu", 0)), ets=ets, reds=reds)
         part = self._in_hardware if self._hardware else self._in_software
         return part(name, held, place, unread)
@@ -139,7 +153,7 @@ class Switch:
         filters = {f.pref: (f.dscp or 0, f.priority or 0) for f in listed if _is_ours(f)}
         hook = any(row.get("kind") in ("clsact", "ingress") for row in self._qdiscs.get(name, ()))
         held = _replace(held, filters=filters, ingress_hook=hook)
-        queues, classes = _scheduling(held, self._qdiscs.get(name, []))
+        queues, classes = scheduling_of(held, self._qdiscs.get(name, []))
         dscps = state.dscp_priorities(table)
         return PortState(held, place, queues, classes, dscps, "dscp", tuple(unread))
 
@@ -166,7 +180,7 @@ class Switch:
         default = max(shown.numbers(parts["app"].get("default_prio")), default=0)
         # Of several priorities for a DSCP the highest one counts: Linux, dcb_ieee_getapp_*.
         table = {dscp: max(priorities) for dscp, priorities in held.app.items()}
-        queues, classes = _scheduling(held, self._qdiscs.get(name, []), parts["ets"])
+        queues, classes = scheduling_of(held, self._qdiscs.get(name, []), parts["ets"])
         # A port without any entry for a DSCP trusts the VLAN tag: mlxsw wiki, Trust DSCP.
         trust = "dscp" if table or "app" not in parts else "pcp"
         dscps = state.dscp_priorities(table, default)
@@ -175,7 +189,7 @@ class Switch:
     def blocked_bands(self, name: str, found: PortState) -> dict[int, str]:
         """Bands whose queue is neither RED nor plain, with its kind."""
         handle = found.held.ets.handle if found.held.ets else ""
-        return _blocked_bands(self._qdiscs.get(name, []), handle)
+        return blocked_bands(self._qdiscs.get(name, []), handle)
 
     def _dcb(self, kind: str, name: str, unread: list[str]) -> dict[str, Any]:
         command = dcb_command(kind, name)
@@ -207,123 +221,25 @@ def _is_ours(found: Filter) -> bool:
     return found.plain and first is not None and 0 <= found.pref - first < DSCP_COUNT
 
 
-def _scheduler(qdiscs: Iterable[Mapping[str, Any]]) -> tuple[Place, Ets | None]:
-    """Where the scheduler of a port is: at its root, or below a shaper that is there."""
-    rows = list(qdiscs)
-    root = next((row for row in rows if row.get("root")), {})
-    if root.get("kind") == "tbf" and root.get("handle", _NO_HANDLE) != _NO_HANDLE:
-        return _below_shaper(root, rows)
-    if root.get("kind") == "ets":
-        return Place("root", "del dev {port} root"), _ets(root)
-    blocked = "" if root.get("handle", _NO_HANDLE) == _NO_HANDLE else str(root.get("kind"))
-    return Place("root", "del dev {port} root", blocked), None
-
-
-def _below_shaper(
-    root: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]
-) -> tuple[Place, Ets | None]:
-    parent = f"{root['handle']}1"
-    child = next((row for row in rows if row.get("parent") == parent), None)
-    where = f"parent {parent}"
-    if child is None or child.get("kind") == "ets":
-        # Taken out, a shaper's child leaves a hole that drops all: its own queue goes back.
-        vacate = f"replace dev {{port}} {where} bfifo limit {_shaper_limit(root)}"
-        return Place(where, vacate), None if child is None else _ets(child)
-    limit = child.get("options", {}).get("limit")
-    if child.get("kind") in _FIFOS and isinstance(limit, int):
-        kept = f"handle {child['handle']} {child['kind']} limit {limit}"
-        return Place(where, f"replace dev {{port}} {where} {kept}"), None
-    return Place(where, "", str(child.get("kind"))), None
-
-
-def _shaper_limit(root: Mapping[str, Any]) -> int:
-    """``tc`` shows the latency that it made of the limit, in microseconds."""
-    options = root.get("options", {})
-    burst = shown.size_bytes(str(options.get("burst", "0")))
-    queued = float(options.get("rate", 0)) * float(options.get("lat", 0)) / 1e6
-    return round(queued) + burst
-
-
-def _ets(row: Mapping[str, Any]) -> Ets:
-    options = row.get("options", {})
-    quanta = shown.numbers(options.get("quanta"))
-    strict = int(options.get("strict", options.get("bands", len(quanta)) - len(quanta)))
-    handle = str(row.get("handle", "")).rstrip(":")
-    return Ets(handle, strict, quanta, shown.numbers(options.get("priomap")))
-
-
-def _reds(
-    name: str, qdiscs: Iterable[Mapping[str, Any]], ets: Ets | None
-) -> tuple[dict[int, red.Red], list[str]]:
-    found: dict[int, red.Red] = {}
-    unread = []
-    for row in qdiscs:
-        major, _, minor = str(row.get("parent", "")).partition(":")
-        if ets is None or major != ets.handle or not minor or row.get("kind") != "red":
-            continue
-        band = int(minor, 16) - 1
-        one = red.of_options(str(row.get("handle", "")).rstrip(":"), row.get("options", {}))
-        if one is None:
-            queue = f"queue {PRIORITY_COUNT - 1 - band}"
-            unread.append(lacking(name, Fact.ECN, "its RED is half shown", queue))
-        else:
-            found[band] = one
-    return found, unread
-
-
-def _blocked_bands(qdiscs: Iterable[Mapping[str, Any]], handle: str) -> dict[int, str]:
-    """Bands below which there is neither RED nor a plain queue, with its kind."""
-    found = {}
-    for row in qdiscs:
-        major, _, minor = str(row.get("parent", "")).partition(":")
-        if major == handle and minor and row.get("kind") not in ("red", *_FIFOS):
-            found[int(minor, 16) - 1] = str(row.get("kind"))
-    return found
-
-
-def _scheduling(
-    held: Held, qdiscs: Iterable[Mapping[str, Any]], dcb_ets: Mapping[str, Any] | None = None
-) -> tuple[tuple[Queue, ...], tuple[int, ...]]:
-    """Queues and the traffic class of each priority, by whatever schedules the port."""
-    if held.ets is not None:
-        return state.queues(held), state.classes(held.ets)
-    kinds = list((dcb_ets or {}).get("tc_tsa", []))
-    shares = shown.numbers((dcb_ets or {}).get("tc_bw"))
-    classes = shown.numbers((dcb_ets or {}).get("prio_tc"))
-    if len(kinds) == len(shares) == len(classes) == PRIORITY_COUNT:
-        queues = tuple(
-            Queue(
-                number, Scheduler("ets", shares[number]) if kind == "ets" else Scheduler("strict")
-            )
-            for number, kind in enumerate(kinds)
-        )
-        return queues, classes
-    return (Queue(0, Scheduler("ets", 100), _root_ecn(qdiscs)),), (0,) * PRIORITY_COUNT
-
-
-def _root_ecn(qdiscs: Iterable[Mapping[str, Any]]) -> Ecn | None:
-    for row in qdiscs:
-        if row.get("root") and row.get("kind") == "red":
-            one = red.of_options("", row.get("options", {}))
-            return one.ecn if one else None
-    return None
-
-
 def read(target: Target, outputs: Outputs, *, os: str, hardware: bool) -> DeviceQos:
-    """What the switch does on each of the target's ports.
+    """What the switch does on each of the target's ports; on every one where it names none.
 
-    Raises ReadError without ``ip`` or ``tc``, or where one of them is cut off. Nothing
+    Raises ReadError without ``ip`` or ``tc``, where one of them is cut off, or where a chip
+    forwards that the kernel was said to. Nothing
     of it survives a reboot by itself: ``saved`` is None.
     """
     switch = Switch(target, outputs, hardware=hardware)
+    if not hardware and (chip := switch.chip_ports()):
+        raise ReadError(f"{target.device}: {chip[0]} is a switch chip's: its system is switchdev")
     unread = ["whether the settings survive a reboot: Linux keeps none by itself"]
     ports = []
-    for port in target.ports:
-        found = switch.port(port.name)
+    names = _names(target) or switch.front_ports()
+    for name in names:
+        found = switch.port(name)
         if found is None:
-            unread.append(f"{port.name}: '{LINKS}' shows no such interface")
+            unread.append(f"{name}: '{LINKS}' shows no such interface")
             continue
-        ports.append(_qos(port.name, found))
+        ports.append(_qos(name, found))
         unread += found.unread
     info = shown.record(DEVICES, outputs.get(DEVICES, "")).get("info", {})
     facts: Mapping[str, Any] = next(iter(info.values()), {}) if isinstance(info, Mapping) else {}
@@ -338,7 +254,7 @@ def read(target: Target, outputs: Outputs, *, os: str, hardware: bool) -> Device
         config_sha256=_sha256(switch, target),
         neighbors=_neighbors(outputs, unread),
         unread=tuple(dict.fromkeys(unread)),
-        facts=tuple(_facts(target, switch, outputs)),
+        facts=tuple(_facts(names, switch, outputs)),
     )
 
 
@@ -385,17 +301,17 @@ def _buffers(held: Held) -> Iterable[IngressBuffer]:
         yield IngressBuffer(priority, held.buffer_bytes[group], 0, 0, alpha)
 
 
-def _facts(target: Target, switch: Switch, outputs: Outputs) -> Iterable[PortFacts]:
+def _facts(names: Iterable[str], switch: Switch, outputs: Outputs) -> Iterable[PortFacts]:
     speeds = parse_dump(outputs.get(SPEEDS, ""))
-    for port in target.ports:
-        link = switch.links.get(port.name)
+    for name in names:
+        link = switch.links.get(name)
         if link is None:
             continue
-        speed = speeds.number(f"/sys/class/net/{port.name}/speed")
+        speed = speeds.number(f"/sys/class/net/{name}/speed")
         operational = link.get("operstate")
         up = {"UP": True, "DOWN": False, "LOWERLAYERDOWN": False}.get(str(operational))
         yield PortFacts(
-            port.name,
+            name,
             up=up,
             admin_up="UP" in link["flags"] if "flags" in link else None,
             speed_bps=speed * 10**6 if speed is not None and speed > 0 else None,
