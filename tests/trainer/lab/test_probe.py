@@ -1,0 +1,72 @@
+"""Our own instrument over pyverbs tells what perftest tells, on the same guests, in turns."""
+
+import json
+import re
+import statistics
+
+import pytest
+
+from tests.trainer.lab.guests import (
+    DEVICE,
+    PATIENCE_S,
+    ROOT,
+    active_mtu,
+    address,
+    hears,
+    index,
+    need_guests,
+    said,
+    start,
+)
+
+pytestmark = need_guests
+
+PROGRAM = ROOT / "validation" / "probes" / "verbs" / "program.py"
+TURNS = 5
+# Of what perftest tells, how far ours may be away.
+APART = 0.15
+
+
+def client_says(port, command, peer):
+    """What the client prints; the same command, without ``peer``, is the server's."""
+    words = f"{command} -d {DEVICE} -m {active_mtu()} -p {port} -x {{}}"
+    server = start("host1", words.format(index("host1", "IPv4")))
+    hears("host1", port)
+    out = said("host2", f"{words.format(index('host2', 'IPv4'))} {peer}{address('host1')}")
+    _, err = server.communicate(timeout=PATIENCE_S)
+    assert server.returncode == 0, err
+    return out
+
+
+def by_perftest(port, command, column):
+    """A column of the last row of its table."""
+    out = client_says(port, f"{command} -F -u 18", "")
+    return float(re.search(rf"#bytes.*\n\s*(?:\S+\s+){{{column}}}(\S+)", out)[1])
+
+
+def by_probe(port, words):
+    out = client_says(port, f"/usr/bin/python3 {PROGRAM} {words}", "--peer ")
+    return json.loads(out.splitlines()[-1])
+
+
+def latencies(port):
+    """Median half round trips in us."""
+    count = "-s 64 -n 1000"
+    theirs = by_perftest(port, f"ib_send_lat {count}", 4)
+    return theirs, by_probe(port + 1, f"send ping {count}")["percentiles_us"]["50"]
+
+
+def bandwidths(port):
+    """Gbit/s of payload."""
+    count = "-s 65536 -n 300"
+    theirs = by_perftest(port, f"ib_write_bw {count} --report_gbits", 3)
+    return theirs, by_probe(port + 1, f"write stream {count}")["goodput_bps"] / 1e9
+
+
+@pytest.mark.parametrize(("measure", "port"), [(latencies, 21501), (bandwidths, 21601)])
+def test_medians_are_as_perftests(measure, port):
+    theirs, ours = zip(*(measure(port + 2 * turn) for turn in range(TURNS)), strict=True)
+    told = f"{measure.__name__}: perftest {theirs}, ours {ours}"
+    print(told)
+    difference = statistics.median(ours) / statistics.median(theirs) - 1
+    assert abs(difference) <= APART, told
