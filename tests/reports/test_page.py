@@ -2,14 +2,19 @@
 
 import dataclasses
 import re
+from html.parser import HTMLParser
 from xml.etree import ElementTree as ET
 
 import pandas as pd
 
+from reports.content.gather import gather
+from reports.content.measures import Tile, why
 from reports.content.model import GateRefusal
 from reports.page.html import write_page
 from reports.page.render import render_page
 from reports.tables import write_tables
+from validation.results import frames
+from validation.results.states import STATES_FILE
 
 
 def test_the_page_names_verdict_class_certificate_and_accuracy(content):
@@ -132,3 +137,144 @@ def test_tables_repeat_the_numbers_with_their_class(content, tmp_path):
         "bandwidth": ("0", "0"),
         "incast": ("1", "1"),
     }
+
+
+class _Tables(HTMLParser):
+    """The rows of the table beside each figure, by the figure's id."""
+
+    def __init__(self):
+        super().__init__()
+        self.tables, self._figure, self._row, self._cell = {}, "", None, None
+
+    def handle_starttag(self, tag, attrs):
+        if tag == "figure":
+            self._figure = dict(attrs)["id"]
+            self.tables[self._figure] = []
+        elif tag == "tr" and self._figure:
+            self._row = []
+        elif tag in ("td", "th") and self._row is not None:
+            self._cell = ""
+
+    def handle_data(self, data):
+        if self._cell is not None:
+            self._cell += data
+
+    def handle_endtag(self, tag):
+        if tag == "figure":
+            self._figure = ""
+        elif tag == "tr" and self._row is not None:
+            self.tables[self._figure].append(self._row)
+            self._row = None
+        elif tag in ("td", "th") and self._cell is not None:
+            self._row.append(self._cell)
+            self._cell = None
+
+
+def tables(page):
+    reader = _Tables()
+    reader.feed(page)
+    return reader.tables
+
+
+def test_the_numbers_beside_figures_are_those_that_are_stored(twice, runs):
+    sound, _ = runs
+    found = tables(render_page(gather(twice, sound)))
+    head, *rows = found["bandwidth"]
+    stored = frames.bandwidth_frame(sound)
+    shown = {(row[0], row[1]): float(row[head.index("goodput_gbps")]) for row in rows}
+    wanted = {(r.source, r.target): round(r.goodput_gbps, 3) for r in stored.itertuples()}
+    assert shown == wanted
+    for name, check, column in (
+        ("mixed", "mixed.share", "share"),
+        ("burst", "burst.fraction", "fraction"),
+        ("collective", "collective.busbw", "busbw"),
+    ):
+        head, *rows = found[name]
+        values = [round(c.value, 3) for c in sound.all_checks if c.id == check]
+        assert [float(row[head.index(column)]) for row in rows] == values
+    head, *rows = found["soak"]
+    means = frames.soak_frame(sound).groupby("host")["goodput_gbps"].mean()
+    assert {row[0]: float(row[head.index("mean Gb/s")]) for row in rows} == {
+        host: round(mean, 3) for host, mean in means.items()
+    }
+    head, *rows = found["forecast"]
+    assert {row[head.index("model")] for row in rows} == {"resnet50", "vgg16"}
+
+
+def test_every_figure_and_its_caption_say_what_they_rest_on(twice, runs):
+    page = render_page(gather(twice, runs[0]))
+    figures = re.findall(r'(?s)<figure class="[^"]*" id="([^"]*)">(.*?)</figure>', page)
+    assert len(figures) >= 11
+    for name, figure in figures:
+        word = "predicted" if name == "forecast" else "simulated"
+        assert word in re.search(r"(?s)<svg.*?</svg>", figure)[0]
+        caption = re.search(r"(?s)<figcaption>(.*?)</figcaption>", figure)[1]
+        assert f"<b>{word.capitalize()}.</b>" in caption
+
+
+def test_a_measured_run_is_called_measured(content):
+    page = render_page(dataclasses.replace(content, evidence_class="soft-roce"))
+    assert "measured over software RoCE (soft-roce)" in page
+    assert "it never proves losslessness" in page
+
+
+def test_the_verdict_comes_first_with_why_and_the_numbers_that_carry_it(twice, runs):
+    sound, slow = runs
+    page = render_page(gather(twice, slow))
+    top = page[page.index('id="top"') : page.index('id="wrong"')]
+    failed = len([c for c in slow.all_checks if c.verdict == "FAIL"])
+    assert f"Of {len(slow.all_checks)} checks {failed} failed, in bandwidth" in top
+    assert '<div class="tile fail"><dt>Slowest pair, of the wire</dt><dd class="value">48 %' in top
+    assert "FAIL, at least 90 %; host1:ens1f0 -&gt; host2:ens1f0" in top
+    assert "No certificate holds" in top
+    assert "Slowest collective" in top
+    page = render_page(gather(twice, sound))
+    assert re.search(r"[\d,]+ checks of 8 suites passed", page)
+
+
+def test_a_run_that_did_not_end_is_said_to_be_unfinished(runs):
+    lines = why(dataclasses.replace(runs[0], status="running", unread={"leaf1": "timed out"}))
+    assert lines[0].startswith("The run is running, not complete")
+    assert "leaf1 did not answer: timed out" in lines
+
+
+def test_an_empty_run_has_a_page(twice, runs):
+    bare = dataclasses.replace(runs[0], suites=(), checks=(), before=None, status="partial")
+    content = gather(twice, bare)
+    page = render_page(content)
+    assert "Nothing was checked." in page
+    assert "No suite was run." in page
+    assert 'class="tile' not in page
+    assert list(tables(page)) == ["forecast"]
+    (bare.folder / STATES_FILE).unlink()
+    page = render_page(gather(twice, bare))
+    assert "what the devices held was not kept with this run" in page
+    assert "<svg" not in page
+
+
+def test_no_name_from_a_device_becomes_markup(content):
+    evil = "<script>alert(1)</script>&\"'"
+    frame = content.bandwidth.assign(source=evil)
+    page = render_page(
+        dataclasses.replace(
+            content,
+            site=evil,
+            why=(evil,),
+            tiles=(Tile(evil, evil, evil, "FAIL", evil),),
+            bandwidth=frame,
+            latency=content.latency.assign(source=evil, target="b"),
+            pauses=content.pauses.assign(device=evil),
+            ecn=pd.DataFrame({"device": [evil], "port": ["1"], "ecn_marked": [3]}),
+            counters=content.counters.assign(device=evil),
+            lacking=(evil,),
+            run_id=evil,
+            audited_at=evil,
+            certificate=dataclasses.replace(content.certificate, valid=False, reason=evil, id=evil),
+            training=dataclasses.replace(content.training, model=evil, data=evil, transport=evil),
+            versions={evil: evil},
+        )
+    )
+    assert "<script" not in page
+    assert "alert(1)" in page
+    figures = re.findall(r"(?s)<svg.*?</svg>", page)
+    assert all(ET.fromstring(figure) is not None for figure in figures)
