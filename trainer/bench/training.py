@@ -93,6 +93,7 @@ class _Way:
     cpu_s: list[float] = field(default_factory=list)
     loss: float = 0.0
     failure: str = ""
+    broken_off: threading.Event = field(default_factory=threading.Event)
 
 
 def bench_train(
@@ -172,7 +173,7 @@ def _measure(
 ) -> list[BenchRow]:
     ways: dict[str, _Way] = {}
     transports: dict[str, str] = {}
-    with contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack, _breaking_off(ways):
         control = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=64))
         for name in names:
             way = _Way(name, 1 if name == "tf-ps" else setup.ranks)
@@ -201,6 +202,20 @@ def _measure(
         if not way.failure:
             _print_lines(say, setup, way, row, steps)
     return rows
+
+
+@contextlib.contextmanager
+def _breaking_off(ways: dict[str, _Way]) -> Iterator[None]:
+    """On an error or Ctrl-C all end together; nobody is asked for last words."""
+    try:
+        yield
+    except BaseException:
+        for way in ways.values():
+            way.broken_off.set()
+            for process in way.processes:
+                with contextlib.suppress(psutil.Error):
+                    process.kill()
+        raise
 
 
 def _find_room(setup: _Setup, way: _Way, single: _Way) -> None:
@@ -237,38 +252,36 @@ def _transport(setup: _Setup, name: str) -> str:
 def _started(setup: _Setup, way: _Way, control: tuple[str, int]) -> Iterator[Callable[[], str]]:
     """Start a way's processes; the value says why they have failed, or nothing."""
     if way.name in SYNCS:
-        yield from _ours(setup, way.name, control)
+        yield from _ours(setup, way, control)
     else:
         yield from _separate(setup, way, control)
 
 
-def _ours(setup: _Setup, name: str, control: tuple[str, int]) -> Iterator[Callable[[], str]]:
+def _ours(setup: _Setup, way: _Way, control: tuple[str, int]) -> Iterator[Callable[[], str]]:
     failures: queue.SimpleQueue[str] = queue.SimpleQueue()
-    stop = threading.Event()
 
     def launch() -> None:
         try:
             run_ranks(
                 "trainer.bench.training_worker:ours",
-                asdict(setup.task(name, control)),
+                asdict(setup.task(way.name, control)),
                 ranks=setup.ranks,
                 transport=setup.transport,
                 hidden=NOT_NEEDED,
-                stop=stop,
+                stop=way.broken_off,
             )
         except PaisoarError as error:
             failures.put(str(error))
 
-    thread = threading.Thread(target=launch, name=f"bench {name}")
+    thread = threading.Thread(target=launch, name=f"bench {way.name}")
     try:
         thread.start()
         yield lambda: failures.get() if not failures.empty() else ""
         # They end by themselves when their control connections have closed.
         thread.join()
     finally:
-        # Of what has been broken off nobody is waited for.
         with uninterrupted():
-            stop.set()
+            way.broken_off.set()
             thread.join()
 
 
