@@ -102,17 +102,21 @@ def counter_findings(
     before: Mapping[str, CounterSnapshot],
     after: Mapping[str, CounterSnapshot],
     max_pause_share: float = MAX_PAUSE_SHARE,
+    elapsed_s: Mapping[str, float] | None = None,
 ) -> list[Finding]:
     """What the counters of devices moved by between two snapshots of each.
 
     Only devices that both sides have; ``before`` must not be older than the
-    certificate, or what it was measured with would be held against it.
+    certificate, or what it was measured with would be held against it. ``elapsed_s``: the
+    time between both of a device, where it is known better than by the snapshots' own clock,
+    which may have been set back meanwhile.
     """
     both = [name for name in after if name in before]
     deltas = Deltas.between({n: before[n] for n in both}, {n: after[n] for n in both})
     findings: list[Finding] = []
     for name in both:
-        seconds = after[name].taken_at_s - before[name].taken_at_s
+        by_clock = after[name].taken_at_s - before[name].taken_at_s
+        seconds = (elapsed_s or {}).get(name, by_clock)
         findings += _reboot(deltas, name)
         for end in site.topology.ports_of.get(name, ()):
             findings += _flaps(deltas, end)

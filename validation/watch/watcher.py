@@ -7,7 +7,7 @@ counters: killed in between, the next round sees the same once more.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -41,13 +41,17 @@ _MAX_REASONS = 3
 
 @dataclass(frozen=True)
 class Seen:
-    """What devices answered in one round; ``failed`` says why others did not."""
+    """What devices answered in one round; ``failed`` says why others did not.
+
+    ``ended_s`` is when, on a clock that nobody sets back.
+    """
 
     started_at: datetime
     states: Mapping[str, DeviceQos]
     snapshots: Mapping[str, CounterSnapshot]
     failed: Mapping[str, str]
     seconds: float
+    ended_s: float
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,7 @@ class Watcher:
         max_pause_share: float = MAX_PAUSE_SHARE,
         readers: Readers | None = None,
         clock: Clock = utc_now,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.site = site
         self.on_drift = on_drift
@@ -118,12 +123,15 @@ class Watcher:
         self.max_pause_share = max_pause_share
         self._readers = readers or live_readers()
         self._clock = clock
+        self._monotonic = monotonic
         self._signer: Signer = signer(site)
         self._before = read_baseline(site)
+        # When each device was read last, by this process.
+        self._read_s: dict[str, float] = {}
 
     def read(self) -> Seen:
         """Ask every device what it does and what it has counted."""
-        started_at, started = self._clock(), time.monotonic()
+        started_at, started = self._clock(), self._monotonic()
         states = self._readers.states(self.site)
         counters = self._readers.counters(self.site)
         failed = {**counters.failed, **states.failed}
@@ -132,7 +140,8 @@ class Watcher:
             dict(states.states),
             dict(counters.snapshots),
             {name: str(error) for name, error in failed.items()},
-            time.monotonic() - started,
+            self._monotonic() - started,
+            self._monotonic(),
         )
 
     def conclude(self, seen: Seen) -> Round:
@@ -155,7 +164,12 @@ class Watcher:
         if found is not None:
             before = self._since(found)
             findings += counter_findings(
-                self.site, found, before, seen.snapshots, self.max_pause_share
+                self.site,
+                found,
+                before,
+                seen.snapshots,
+                self.max_pause_share,
+                {name: seen.ended_s - read_s for name, read_s in self._read_s.items()},
             )
         if refused is not None:
             findings.insert(0, Finding("certificate", "", "", str(refused), voids=False))
@@ -166,6 +180,7 @@ class Watcher:
         write_reading(self.site, reading, self._signer)
         self._before = {**self._before, **seen.snapshots}
         write_baseline(self.site, self._before)
+        self._read_s |= dict.fromkeys(seen.snapshots, seen.ended_s)
         reason = "revoked" if revoking else refused.reason if refused else ""
         return Round(seen, reading, found, reason, tuple(findings), revoking)
 

@@ -15,9 +15,14 @@ class Clock:
     def __init__(self):
         self.started = utc_now()
         self.ahead = timedelta()
+        self.set_back = timedelta()
+
+    def monotonic(self):
+        """Seconds, whatever the clock on the wall is set to."""
+        return self.ahead.total_seconds()
 
     def __call__(self):
-        return self.started + self.ahead
+        return self.started + self.ahead - self.set_back
 
 
 @pytest.fixture
@@ -39,7 +44,12 @@ def watching(fabric, signed, clock):
     def one_round(on_drift="revoke", *, restart=False, **options):
         if restart or on_drift not in watchers:
             watchers[on_drift] = Watcher(
-                fabric.site, on_drift=on_drift, readers=fabric.readers(), clock=clock, **options
+                fabric.site,
+                on_drift=on_drift,
+                readers=fabric.readers(),
+                clock=clock,
+                monotonic=clock.monotonic,
+                **options,
             )
         watcher = watchers[on_drift]
         clock.ahead += timedelta(seconds=30)

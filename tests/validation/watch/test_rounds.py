@@ -195,3 +195,15 @@ def test_without_a_certificate_it_reads_on(fabric, watching, signed):
     assert done.certificate is None
     assert done.reason == "no-certificate"
     assert reading_path(fabric.site).exists()
+
+
+@pytest.mark.parametrize("back_s", [29, -3600])
+def test_a_clock_that_is_set_makes_no_storm_and_hides_none(fabric, signed, watching, clock, back_s):
+    clock.ahead += timedelta(minutes=10)
+    watching()
+    clock.set_back = timedelta(seconds=back_s)
+    fabric.values[("host1", "ens1f0", "rx_pause_us", 3)] += 3_000_000  # a tenth of 30 s
+    assert void(watching()) == set()
+    clock.set_back = timedelta(seconds=back_s - 600)
+    fabric.values[("host1", "ens1f0", "rx_pause_us", 3)] += 20_000_000
+    assert void(watching()) == {("pause-storm", "host1", "ens1f0")}
