@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from fabric.devices import sections as tree
 from fabric.devices.base import Outputs
@@ -49,6 +49,27 @@ class PortLines:
 def first(lines: Iterable[str], pattern: str) -> str:
     """The first group of the first of these lines that is of this form; empty for none."""
     return next((m[1] for line in lines if (m := re.fullmatch(pattern, line)) and m[1]), "")
+
+
+def lost_ports(
+    sections: Sequence[Section],
+    configured: Mapping[str, Section],
+    seen: Iterable[str],
+    *,
+    broken: bool = False,
+) -> set[str]:
+    """Ports whose section a configuration that was cut off lacks, wholly or in part.
+
+    Of systems that show every front port, and lines of other kinds behind them: then the
+    rest is there. ``seen`` are the ports that other outputs show; ``broken`` says that the
+    last line is not a whole one.
+    """
+    if configured and not sections[-1].text.startswith("interface "):
+        return set()
+    lost = set(seen) - set(configured)
+    if lost or broken:
+        lost |= {name for name, section in configured.items() if section is sections[-1]}
+    return lost
 
 
 def ports_of(

@@ -43,6 +43,8 @@ PFC = "display priority-flow-control interface"
 VERSION = "display version"
 LLDP = "display lldp neighbor-information list"
 
+_WRED_TABLE = "qos wred queue table "
+_PROBABILITY = r"discard-probability (\d+)"
 _PFC_MODE = r"priority-flow-control (enable|auto)"
 
 COMMANDS = (RUNNING, STARTUP, PFC, VERSION, LLDP)
@@ -185,16 +187,24 @@ class _Port(PortLines):
         return tuple(queues)
 
     def _ecn(self, number: int) -> Ecn | None:
-        """Thresholds of green packets: without a meter all are green."""
+        """Thresholds of green packets: without a meter all are green.
+
+        They are the port's own, or those of the WRED table that it applies. Source: HPE
+        FlexFabric 11900, ACL and QoS Configuration Guide, "Configuring and applying a WRED
+        table"; ECN is off in a table that does not say otherwise.
+        """
         where = f"queue {number}"
-        applied = self.first(r"qos wred apply (\S+)")
-        if applied:
-            self.lack(Fact.ECN, f"it is in WRED table {applied}", where)
-        head = f"qos wred {where}"
-        if f"{head} ecn" not in self.lines:
+        lines, head = self.lines, f"qos wred {where}"
+        if applied := self.first(r"qos wred apply (\S+)"):
+            table = find(self.sections, f"{_WRED_TABLE}{applied}")
+            if table is None:
+                self.lack(Fact.ECN, f"WRED table {applied} is not shown", where)
+                return None
+            lines, head = table.lines(), where
+        if f"{head} ecn" not in lines:
             return None
-        limits = rf"{head} drop-level 0 low-limit (\d+) high-limit (\d+) discard-probability (\d+)"
-        match = next((m for line in self.lines if (m := re.fullmatch(limits, line))), None)
+        limits = rf"{head}(?: drop-level 0)? low-limit (\d+) high-limit (\d+) {_PROBABILITY}"
+        match = next((m for line in lines if (m := re.fullmatch(limits, line))), None)
         if match is None:
             self.lack(Fact.ECN, "thresholds are not shown", where)
             return None

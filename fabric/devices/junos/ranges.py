@@ -49,8 +49,12 @@ def unfollowed_groups(config: Config) -> Iterator[str]:
             yield from (
                 f"{fact}: group {name} has {COS}, which is not followed" for fact in _OF_COS
             )
-        elif rest[:1] == ["interfaces"] and "mtu" in rest[:-1]:
-            yield f"{Fact.MTU}: group {name} has one, which is not followed"
+        elif rest[:1] == ["interfaces"]:
+            yield from (
+                f"{fact}: group {name} has {word}, which is not followed"
+                for word, fact in _OF_INTERFACES.items()
+                if word in rest
+            )
 
 
 _OF_COS = (
@@ -61,8 +65,14 @@ _OF_COS = (
     f"{Fact.ECN} all queues",
     f"{Fact.SCHEDULING} all queues",
     f"{Fact.BUFFER} of all priorities",
+    f"{Fact.RATE} all queues",
     Fact.WATCHDOG,
 )
+_OF_INTERFACES = {
+    "mtu": Fact.MTU,
+    "flow-control": Fact.LINK_PAUSE,
+    "configured-flow-control": Fact.LINK_PAUSE,
+}
 
 
 def _places(statement: tuple[str, ...], word: str) -> Iterator[int]:

@@ -6,7 +6,15 @@ from collections.abc import Iterable
 from functools import partial
 from itertools import pairwise
 
-from fabric.devices.base import Outputs, Target, TargetPort, require_shown, understood
+from fabric.devices.base import (
+    CUT_OFF,
+    Outputs,
+    ReadError,
+    Target,
+    TargetPort,
+    require_shown,
+    understood,
+)
 from fabric.devices.junos.fit import (
     ALPHAS,
     DEFAULT_POLLS,
@@ -33,6 +41,7 @@ from fabric.qos import (
     DeviceQos,
     Ecn,
     IngressBuffer,
+    PortFacts,
     PortQos,
     Queue,
     Scheduler,
@@ -71,7 +80,8 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
     """What the switch does on every physical port that it shows.
 
     A commit takes effect at once and is what the switch boots with, unless it
-    waits to be confirmed. Raises ReadError where an output is none of Junos.
+    waits to be confirmed. Raises ReadError where an output is none of Junos, or the
+    configuration seems cut off.
     """
     unread: list[str] = []
     config = Config(running_statements(target, outputs))
@@ -86,6 +96,7 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
     neighbors = understood(outputs, LLDP, "neighbours", partial(parse_neighbors, LLDP), unread)
     switch = _Switch(target, config, unread)
     links = parse_links(outputs.get(PORTS, ""))
+    _require_whole(target, config, links.values())
     names = tuple(links) or _configured_ports(config)
     return DeviceQos(
         device=target.device,
@@ -101,6 +112,24 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
         unread=tuple(dict.fromkeys(unread)),
         facts=tuple(links.values()),
     )
+
+
+def _require_whole(target: Target, config: Config, links: Iterable[PortFacts]) -> None:
+    """ReadError where a port is up that no statement names, and no class of service follows.
+
+    Statements have no last one by which to tell that they are all there. Those of
+    ``class-of-service`` come behind those of ``interfaces``.
+    """
+    grouped = any("interfaces" in rest for _, *rest in config.under("groups"))
+    if config.has(COS) or grouped or not config.has("interfaces"):
+        return
+    for port in links:
+        named = config.has("interfaces", port.port) or ranges_of(config, port.port)
+        if port.up and not named:
+            raise ReadError(
+                f"{target.device}: {CUT_OFF}: {port.port} is up, and '{CONFIGURATION}' has no "
+                f"statement of it and none of {COS}"
+            )
 
 
 def _configured_ports(config: Config) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from fabric.devices.nxos.state import (
     parse_pfc,
     parse_version,
 )
-from fabric.devices.portlines import is_saved, ports_of
+from fabric.devices.portlines import is_saved, lost_ports, ports_of
 from fabric.devices.sections import Section, find, number, parse, sha256
 from fabric.qos import PRIORITY_COUNT, DeviceQos, PortFacts, PortQos, Watchdog
 from fabric.unread import Fact, lacking, lacking_all
@@ -112,20 +112,16 @@ def _lost(
 ) -> tuple[set[str], str]:
     """Ports whose section a configuration that was cut off lacks, wholly or in part; and why.
 
-    NX-OS shows every front port, and lines of other kinds behind them: then the rest is
-    there. Without ``show interface`` or the like it can be told only of what NX-OS itself
-    has printed, where the last line is not a whole one.
+    Without ``show interface`` or the like it can be told only of what NX-OS itself has
+    printed, where the last line is not a whole one.
     """
-    last = sections[-1].text.removeprefix("interface ")
-    if configured and last == sections[-1].text:
-        return set(), ""
-    lost = {name for name in seen if is_physical(name) and name not in configured}
-    why = f"{len(lost)} ports that other outputs show are not in '{RUNNING}'"
-    printed = text.lstrip().startswith("!Command: show ")
-    if last in configured and (lost or (printed and not text.endswith("\n"))):
-        why = why if lost else f"'{RUNNING}' ends in the midst of {last}"
-        lost.add(last)
-    return lost, why
+    shown = {name for name in seen if is_physical(name)}
+    broken = text.lstrip().startswith("!Command: show ") and not text.endswith("\n")
+    lost = lost_ports(sections, configured, shown, broken=broken)
+    missing = shown - set(configured)
+    if lost and missing:
+        return lost, f"{len(missing)} ports that other outputs show are not in '{RUNNING}'"
+    return lost, f"'{RUNNING}' ends in the midst of {', '.join(lost)}"
 
 
 def _facts(

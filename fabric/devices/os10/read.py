@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from fabric.devices.base import Outputs, ReadError, Target, require_shown
+from fabric.devices.base import CUT_OFF, Outputs, ReadError, Target, require_shown
 from fabric.devices.os10.lines import (
     DEFAULT_MTU,
     KB,
@@ -24,7 +24,7 @@ from fabric.devices.os10.lines import (
     is_physical,
     numbers,
 )
-from fabric.devices.portlines import PortLines, first, is_saved, ports_of, shown
+from fabric.devices.portlines import PortLines, first, is_saved, lost_ports, ports_of, shown
 from fabric.devices.sections import Section, find, number, parse, sha256
 from fabric.qos import (
     DSCP_COUNT,
@@ -65,15 +65,26 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
     """What the switch does on every physical port that its configuration shows.
 
     All of it is configuration: no sample of the live PFC state could be found, which
-    ``unread`` says. Raises ReadError without a running configuration
+    ``unread`` says. A port that has a neighbour and is not in the configuration tells that
+    this was cut off. Raises ReadError without a running configuration
     or without a port in it.
     """
     sections = running_sections(target, outputs)
     unread = ["live PFC state: it is not read from OS10"]
-    found = ports_of(sections, interface_name, is_physical)
-    ports = [_Port(name, section, sections, unread).qos() for name, section in found]
-    if not ports:
+    found = dict(ports_of(sections, interface_name, is_physical))
+    if not found:
         raise ReadError(f"{target.device}: '{RUNNING}' shows no port of OS10")
+    neighbors = _neighbors(outputs, unread)
+    seen = {neighbor.port for neighbor in neighbors or () if is_physical(neighbor.port)}
+    lost = lost_ports(sections, found, seen)
+    if lost:
+        missing = ", ".join(sorted(seen - set(found)))
+        unread.append(f"{CUT_OFF}: '{LLDP}' shows {missing}, and '{RUNNING}' does not")
+    ports = [
+        _Port(name, section, sections, unread).qos()
+        for name, section in found.items()
+        if name not in lost
+    ]
     return DeviceQos(
         device=target.device,
         kind="switch",
@@ -82,8 +93,8 @@ def read(target: Target, outputs: Outputs) -> DeviceQos:
         model=shown(outputs, VERSION, r"^\s*System Type\s*:\s*(\S+)", "model", unread),
         firmware=shown(outputs, VERSION, r"^\s*OS Version\s*:\s*(\S+)", "firmware", unread),
         config_sha256=sha256(outputs[RUNNING]),
-        saved=is_saved(outputs, RUNNING, STARTUP, sha256, unread),
-        neighbors=_neighbors(outputs, unread),
+        saved=None if lost else is_saved(outputs, RUNNING, STARTUP, sha256, unread),
+        neighbors=neighbors,
         unread=tuple(dict.fromkeys(unread)),
     )
 

@@ -351,3 +351,33 @@ def test_shapers_are_seen():
     assert read(port).ports[0].queue(6).max_rate_bps == 10**9
     found = read(port + " qos lr outbound cir 500000\n")
     assert unseen(found.unread, "HundredGigE1/0/1", Fact.RATE)
+
+
+TABLE = """\
+#
+qos wred queue table T
+ queue 5 drop-level 0 low-limit 6000 high-limit 12000 discard-probability 40
+ queue 5 ecn
+ queue 6 low-limit 100 high-limit 1000 discard-probability 10
+#
+interface HundredGigE1/0/1
+ qos wred apply T
+"""
+
+
+def test_a_wred_table_is_followed():
+    """Shape: HPE FlexFabric 11900, ACL and QoS Configuration Guide, WRED tables."""
+    port = read(TABLE).ports[0]
+    assert port.queue(5).ecn == Ecn(6000 * 256, 12_000 * 256, 40)
+    assert port.queue(6).ecn is None
+    all_levels = TABLE.replace("5 drop-level 0 ", "5 ")
+    assert read(all_levels).ports[0].queue(5).ecn == port.queue(5).ecn
+
+
+@pytest.mark.parametrize(
+    ("line", "why"), [("queue 5 low", "thresholds"), ("table T", "WRED table")]
+)
+def test_what_a_wred_table_does_not_show_is_not_known(line, why):
+    text = TABLE.replace("drop-level 0 ", "").replace(line, "x")
+    unread = read(text).unread
+    assert why in unseen(unread, "HundredGigE1/0/1", f"{Fact.ECN} queue 5")

@@ -210,7 +210,15 @@ def test_other_forms_are_read_or_named():
         ),
         (
             "interfaces et-0/0/0 apply-groups G\nset groups G interfaces <et-*> mtu 9216",
-            "MTU: group G has one",
+            "MTU: group G has mtu",
+        ),
+        (
+            "apply-groups G\nset groups G interfaces <*> ether-options flow-control",
+            "link pause: group G has flow-control",
+        ),
+        (
+            "apply-groups G\nset groups G class-of-service schedulers S shaping-rate 1g",
+            "rate limit of all queues: group G has class-of-service",
         ),
         ("class-of-service shared-buffer egress buffer-partition lossless percent 5", "ECN of all"),
         ("class-of-service classifiers dscp GPU import default", "imports another one"),
