@@ -63,18 +63,20 @@ def burst_fractions(frame: pd.DataFrame, corner: str) -> str:
     """Worst receiver by size and senders. Columns: size, senders, receiver, fraction, limit."""
     limit = float(frame["limit"].dropna().max())
     worst = frame.groupby(["size", "senders"], sort=False)["fraction"].min().reset_index()
+    counts = sorted(set(worst["senders"]))
 
     def paint(figure: Figure, panels: list[Axes]) -> None:
         (axes,) = panels
         for index, (size, rows) in enumerate(worst.groupby("size", sort=False)):
             ordered = rows.sort_values("senders")
             (line,) = axes.plot(
-                ordered["senders"], ordered["fraction"] * 100, marker=MARKS[index],
+                [counts.index(count) for count in ordered["senders"]],
+                ordered["fraction"] * 100, marker=MARKS[index],
                 linestyle=_DASHES[index % 2], color=SERIES[index], label=f"{size} bursts",
             )  # fmt: skip
             mark_series(line, size)
         axes.axhline(limit * 100, color=BAD, linestyle=":", label=f"at least {limit * 100:g} %")
-        axes.set_xticks(sorted(set(worst["senders"])))
+        axes.set_xticks(range(len(counts)), [str(count) for count in counts])
         axes.set_ylim(bottom=0)
         axes.set_xlabel("senders to one receiver, worst receiver")
         axes.set_ylabel("% of the bursts")

@@ -192,14 +192,16 @@ def incast_growth(frame: pd.DataFrame, limit_fraction: float, corner: str) -> st
     jain = frame.groupby("senders")["jain"].min()
     names = short_names(sorted(set(frame["receiver"]), key=natural))
 
+    places = range(len(worst))
+
     def paint(figure: Figure, panels: list[Axes]) -> None:
         (axes,) = panels
         (fair,) = axes.plot(
-            jain.index, jain * 100, "s--", color=SOFT, markersize=10, fillstyle="none",
+            places, jain * 100, "s--", color=SOFT, markersize=10, fillstyle="none",
             label="fairness (Jain index)",
         )  # fmt: skip
         (wire,) = axes.plot(
-            worst["senders"], worst["fraction"] * 100, "o-", color=ACCENT, markersize=5,
+            places, worst["fraction"] * 100, "o-", color=ACCENT, markersize=5,
             label="of the receiver's wire",
         )  # fmt: skip
         mark_series(fair, "jain")
@@ -215,7 +217,7 @@ def incast_growth(frame: pd.DataFrame, limit_fraction: float, corner: str) -> st
             f"{count}\n{names[receiver]}" if few else str(count)
             for count, receiver in zip(worst["senders"], worst["receiver"], strict=True)
         ]
-        axes.set_xticks(worst["senders"], ticks)
+        axes.set_xticks(places, ticks, fontsize=9)
         axes.set_xlabel("senders to one receiver" + (", and the worst receiver" if few else ""))
         axes.set_ylabel(f"%, worst of {len(names)} receivers" if len(names) > 1 else "%")
         legend(figure, 2)
