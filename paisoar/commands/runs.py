@@ -181,7 +181,7 @@ def _export(ui: Ui, site: Site, run_ids: list[str] | None, to: Path, form: str) 
         raise InputError(
             f"site {site.name} has no validation run", advice="`paisoar validate` makes one."
         )
-    written = [str(path) for path in export_runs(chosen, to, cast(Any, form))]
+    written = [str(path) for path in export_runs(site, chosen, to, cast(Any, form))]
     return Answer(
         {"files": written, "runs": [found.id for found in chosen]},
         lambda out: out.print("\n".join(written)),

@@ -237,6 +237,8 @@ def show_run(out: Console, done: ValidationRun, site: Site) -> None:
             suite.name, suite.verdict, seen, str(len(suite.checks)), f"{suite.wall_s:.1f}"
         )
     out.print(table)
+    if said := _spread_over_links(done, site):
+        out.print(said, markup=False)
     bad = [check for check in done.all_checks if check.verdict != "PASS"]
     for check in bad[:MAX_SHOWN]:
         out.print(f"{check.verdict} {check.id} {check.subject}: {check.reason}", markup=False)
@@ -249,6 +251,25 @@ def show_run(out: Console, done: ValidationRun, site: Site) -> None:
     out.print(
         f"Run {done.id}: {done.verdict}, {done.status}, evidence class {done.evidence_class}. "
         + _next(done, site)
+    )
+
+
+def _spread_over_links(done: ValidationRun, site: Site) -> str:
+    """How bandwidth's traffic spread over the links between switches; empty without any."""
+    from validation.results.frames import uplinks_frame
+
+    ways = uplinks_frame(site, done)
+    ways = ways[ways["suite"] == "bandwidth"]
+    several = ways[ways.groupby("device")["port"].transform("size") > 1]
+    if several.empty:
+        return ""
+    by_share = several.sort_values("share")
+    least, most = by_share.iloc[0], by_share.iloc[-1]
+    return (
+        f"bandwidth: {int(ways['carried'].sum())} of {len(ways)} ways between switches carried "
+        f"traffic, from {least['share']:.0%} of what its switch sent to others "
+        f"({least['device']} {least['port']}) to {most['share']:.0%} "
+        f"({most['device']} {most['port']}); `paisoar runs export` has all of them"
     )
 
 

@@ -8,11 +8,14 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from fabric.topology import ClosShape
 from paisoar.cli import app
 from paisoar.commands.certify import _covered
 from paisoar.commands.validate import show_run
+from tests.sites import make_site
 from tests.validation.fake import FakeFabric
 from tests.validation.judgement.test_judgement import run, site_with
+from validation.results import frames
 
 
 def shown(made, site):
@@ -67,3 +70,17 @@ def test_repetitions_that_make_no_sense_are_refused(site, words):
 def test_a_dry_run_shows_repetitions(site):
     words = ["validate", "bandwidth", "--dry-run", "--repeat", "3", "-f", str(site.path)]
     assert "3 repetitions" in words_of(CliRunner().invoke(app, words))
+
+
+def test_links_that_carried_traffic_are_shown_with_their_share(tmp_path):
+    """All of it takes the first of two spines, as if hashes chose alike."""
+    polarised = FakeFabric(make_site(tmp_path, ClosShape(4, 2, 2)))
+    made = run(polarised, "bandwidth")
+    ways = frames.uplinks_frame(polarised.site, made).set_index(["device", "port"])
+    assert ways.loc[("leaf1", "Ethernet1/49"), ["share", "carried"]].tolist() == [1.0, True]
+    assert ways.loc[("leaf1", "Ethernet1/50"), ["packets", "carried"]].tolist() == [0, False]
+    assert ways.loc[("leaf1", "Ethernet1/50"), "peer"] == "spine2"
+    assert int(ways["carried"].sum()) == made.suite("bandwidth").seen["uplinks"] == 4
+    said = shown(made, polarised.site)
+    assert "4 of 8 ways between switches carried traffic, from 0% of what" in " ".join(said.split())
+    assert "idle: Ethernet1/50" in " ".join(said.split())

@@ -9,8 +9,14 @@ from typing import Literal
 
 import pandas as pd
 
+from fabric.site import Site
 from validation.files import write_whole
-from validation.results.frames import checks_frame, counters_frame, coverage_frame
+from validation.results.frames import (
+    checks_frame,
+    counters_frame,
+    coverage_frame,
+    uplinks_frame,
+)
 from validation.results.result import ValidationRun
 from validation.times import to_text
 
@@ -37,24 +43,31 @@ def runs_frame(run: ValidationRun) -> pd.DataFrame:
     )
 
 
-_TABLES: Mapping[str, Callable[[ValidationRun], pd.DataFrame]] = {
-    "runs": runs_frame,
-    "checks": checks_frame,
-    "coverage": coverage_frame,
-    "counters": counters_frame,
+_TABLES: Mapping[str, Callable[[Site, ValidationRun], pd.DataFrame]] = {
+    "runs": lambda _, run: runs_frame(run),
+    "checks": lambda _, run: checks_frame(run),
+    "coverage": lambda _, run: coverage_frame(run),
+    "counters": lambda _, run: counters_frame(run),
+    "uplinks": uplinks_frame,
 }
 
 
-def export_runs(runs: Sequence[ValidationRun], folder: Path, form: Format) -> tuple[Path, ...]:
-    """Write ``runs``, ``checks``, ``coverage`` and ``counters`` below this folder.
+def export_runs(
+    site: Site, runs: Sequence[ValidationRun], folder: Path, form: Format
+) -> tuple[Path, ...]:
+    """Write ``runs``, ``checks``, ``coverage``, ``counters`` and ``uplinks`` below this folder.
 
     Every row names its run (``run_id``). JSON is one document, ``runs.json``: a list of
-    what `paisoar validate --json` prints, with ``counters``. InputError where a file
-    cannot be written or evidence cannot be read.
+    what `paisoar validate --json` prints, with ``counters`` and ``uplinks``. InputError where a
+    file cannot be written or evidence cannot be read.
     """
     if form == "json":
         document = [
-            {**run.to_json(), "counters": json.loads(counters_frame(run).to_json(orient="records"))}
+            {
+                **run.to_json(),
+                "counters": json.loads(counters_frame(run).to_json(orient="records")),
+                "uplinks": json.loads(uplinks_frame(site, run).to_json(orient="records")),
+            }
             for run in runs
         ]
         path = folder / "runs.json"
@@ -62,7 +75,7 @@ def export_runs(runs: Sequence[ValidationRun], folder: Path, form: Format) -> tu
         return (path,)
     written = []
     for name, frame_of in _TABLES.items():
-        frames = [_of_run(run, frame_of(run)) for run in runs]
+        frames = [_of_run(run, frame_of(site, run)) for run in runs]
         table = pd.concat([frame for frame in frames if not frame.empty] or frames[:1])
         path = folder / f"{name}.{form}"
         data = (

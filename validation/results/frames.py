@@ -17,6 +17,7 @@ from fabric.errors import InputError
 from fabric.site import Site
 from fabric.topology import PortRef
 from validation.criteria import jain, payload_bps
+from validation.judgement.paths import IDLE_PACKETS, uplinks
 from validation.results.result import ValidationRun
 from validation.results.store import file_name
 
@@ -151,6 +152,48 @@ def counters_frame(run: ValidationRun) -> pd.DataFrame:
     frame = pd.concat(parts) if parts else pd.DataFrame(columns=columns)
     frame["about"] = frame["counter"].map(COUNTER_NAMES)
     return _tagged(run, frame.reset_index(drop=True))
+
+
+def uplinks_frame(site: Site, run: ValidationRun) -> pd.DataFrame:
+    """suite, device, port, peer, peer_port, packets, share, carried: ways between switches.
+
+    One row a suite and way whose sender counts packets. ``share`` is of all that its switch
+    sent to others; ``carried`` says that it was more than idle links carry: ECMP's coverage.
+    """
+    rows = []
+    for suite in run.suites:
+        if "counters" not in suite.files:
+            continue
+        moved = _sent(run, suite.name)
+        totals: Counter[str] = Counter()
+        ways = [(port, moved[port]) for port in uplinks(site) if port in moved]
+        for port, packets in ways:
+            totals[port.device] += packets
+        for port, packets in ways:
+            share = packets / totals[port.device] if totals[port.device] else 0.0
+            carried = packets > IDLE_PACKETS
+            rows.append((suite.name, *port, *site.topology.peer(port), packets, share, carried))
+    columns = ["suite", "device", "port", "peer", "peer_port", "packets", "share", "carried"]
+    return _tagged(run, pd.DataFrame(rows, columns=columns))
+
+
+def _sent(run: ValidationRun, suite: str) -> dict[PortRef, int]:
+    """Packets that each port sent during a suite; one that shows none, or went back, is absent."""
+    raw = _read(run, suite, "counters", ["moment", "device", "port", "name", "value"])
+    raw = raw[raw["name"] == "tx_packets"].dropna(subset=["value"])
+    sides = {
+        moment: {
+            PortRef(str(device), str(port)): int(value)
+            for device, port, value in zip(rows["device"], rows["port"], rows["value"], strict=True)
+        }
+        for moment, rows in raw.groupby("moment")
+    }
+    before, after = sides.get("before", {}), sides.get("after", {})
+    return {
+        port: value - before[port]
+        for port, value in after.items()
+        if port in before and value >= before[port]
+    }
 
 
 def pauses_frame(run: ValidationRun) -> pd.DataFrame:

@@ -73,7 +73,7 @@ def test_export_as_tables(fabric, two, tmp_path, form, read):
     done = runs(fabric.site, "export", "--to", tmp_path / "out", "--format", form)
     assert done.exit_code == 0, done.output
     tables = {path.stem: read(path) for path in (tmp_path / "out").iterdir()}
-    assert set(tables) == {"runs", "checks", "coverage", "counters"}
+    assert set(tables) == {"runs", "checks", "coverage", "counters", "uplinks"}
     assert list(tables["runs"]["verdict"]) == ["PASS", "FAIL"]
     assert set(tables["checks"]["run_id"]) == {good.id, bad.id}
     assert len(tables["checks"]) == len(good.all_checks) + len(bad.all_checks)
