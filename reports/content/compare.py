@@ -255,7 +255,8 @@ def _same_traffic(earlier: ValidationRun, now: ValidationRun, suite: str) -> boo
 
 def _sums(run: ValidationRun) -> dict[tuple[str, str], int]:
     moved = frames.counters_frame(run)
-    moved = moved[moved["counter"].isin(_VOLUMES)]
+    # A counter that only one of the two readings shows has no delta.
+    moved = moved[moved["counter"].isin(_VOLUMES)].dropna(subset=["delta"])
     totals: dict[tuple[str, str], int] = {}
     for suite, name, delta in zip(moved["suite"], moved["counter"], moved["delta"], strict=True):
         totals[suite, name] = totals.get((suite, name), 0) + int(delta)

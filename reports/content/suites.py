@@ -99,7 +99,7 @@ def _checks(run: ValidationRun, check_id: str) -> list[Check]:
 
 
 def _numbers(rows: Sequence[tuple[object, ...]], columns: list[str]) -> pd.DataFrame:
-    """Checks without a value have none here either: NaN."""
+    """Checks without a value brought no result: the page lists them among the failures."""
     frame = pd.DataFrame(rows, columns=columns)
     valued = [name for name in ("share", "fraction", "busbw", "limit") if name in columns]
-    return frame.astype(dict.fromkeys(valued, "float64"))
+    return frame.astype(dict.fromkeys(valued, "float64")).dropna(ignore_index=True)

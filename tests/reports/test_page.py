@@ -120,7 +120,7 @@ def test_what_was_not_measured_is_said_and_not_drawn(content):
     )  # fmt: skip
     page = render_page(bare)
     assert "<svg" not in page
-    assert page.count("not measured in this run (<code>paisoar validate ") == 9
+    assert page.count("no result in this run (<code>paisoar validate ") == 9
     assert "None was issued" in page
     assert "No training has run" in page
 
