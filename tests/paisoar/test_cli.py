@@ -116,8 +116,8 @@ def test_a_dry_run_on_real_hosts_prints_every_command(tmp_path):
     suites = document("validate", "-f", path, "--dry-run", "--seconds", "12", code=0)["suites"]
     preflight, latency, bandwidth, incast = (suite["commands"] for suite in suites)
     # Four hosts: six pairs, both ways where suites say so, two ends each; two pairs more
-    # across the middle of the fabric.
-    assert [len(preflight), len(latency), len(bandwidth)] == [24, 12, 32]
+    # across the middle of the fabric, and two pairs one way and back.
+    assert [len(preflight), len(latency), len(bandwidth)] == [24, 12, 40]
     last = incast[-1]
     assert (last["step"], last["host"]) == ("all-to-host4", "host3")
     assert last["command"] == (
