@@ -12,6 +12,7 @@ from fabric.compare import differences
 from fabric.devices.registry import expected_qos, module_of, target_of
 from fabric.errors import DeviceError, InputError
 from fabric.provisioning.drift import applied_orders
+from fabric.provisioning.halfway import halfway_runs
 from fabric.provisioning.outcome import NOTHING_SENT, Outcome
 from fabric.provisioning.plan import DevicePlan, Plan, change_device, mismatches, same_work
 from fabric.provisioning.runs import load_result, run_ids
@@ -123,12 +124,12 @@ def refuse_unsaved(site: Site, orders: Mapping[str, DevicePlan], states: States)
 
 def _broken_off(site: Site, name: str) -> str:
     """The last run that changed this device, or was to, where it went wrong; or empty."""
+    for halfway in halfway_runs(site, [name]):
+        return halfway.take_back
     for run_id in reversed(run_ids(site)):
         with contextlib.suppress(InputError):
             result = load_result(site, run_id)
             outcome = result.devices.get(name)
-            if result.kind == "provision" and outcome is None and not result.ended_at:
-                return run_id
             if outcome is not None and outcome.state in ("done", "failed", "rolled-back"):
                 return run_id if result.kind == "provision" and outcome.state == "failed" else ""
     return ""

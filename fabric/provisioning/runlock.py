@@ -39,6 +39,16 @@ def run_lock(state_dir: Path, run_id: str) -> Iterator[Path]:
         yield path
 
 
+def is_held(state_dir: Path) -> bool:
+    """Whether a run is at work on the site, or the playbooks of one that was killed."""
+    with contextlib.suppress(FileNotFoundError), (state_dir / NAME).open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
 def _busy(path: Path, holder: str) -> AccessError:
     run_id, _, pid = holder.partition(" ")
     if pid.isdecimal() and not Path(f"/proc/{pid}").exists():

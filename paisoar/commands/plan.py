@@ -25,7 +25,8 @@ def plan(
 
     What somebody else has changed since a run of ours is shown first, as a diff
     against what that run left; then what somebody has changed on a switch and not
-    saved, since a switch saves all or nothing (see `paisoar provision --help`).
+    saved, since a switch saves all or nothing (see `paisoar provision --help`). A run of
+    ours that was killed half-way is named, with the way back.
 
     The plan is saved under .paisoar/plans and applied by `paisoar provision`.
     Credentials of real devices come from the environment or the SSH agent:
@@ -39,6 +40,7 @@ def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
     """Make and save a plan; the answer shows it."""
     from fabric.devices.registry import module_of
     from fabric.provisioning.drift import applied_orders, drifts
+    from fabric.provisioning.halfway import halfway_runs
     from fabric.provisioning.plan import make_plan
     from fabric.provisioning.planfile import save_plan
     from fabric.provisioning.unsaved import others_unsaved, unsaved_lines
@@ -50,6 +52,7 @@ def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
         states = read_states_by_playbook(site, devices, on_event)
     made = make_plan(site, states)
     drifted = drifts(site, states, applied_orders(site))
+    halfway = halfway_runs(site, devices)
     unsaved = {
         name: lines
         for name, state in states.states.items()
@@ -84,6 +87,7 @@ def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
             for name, part in made.devices.items()
         },
         "drift": [dataclasses.asdict(drift) for drift in drifted],
+        "halfway": [dataclasses.asdict(one) for one in halfway],
         "unsaved": unsaved,
         "needs_save_unsaved": refused,
         "unreadable": dict(made.unreadable),
@@ -114,6 +118,8 @@ def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
         for name, save in unkept.items():
             how = f"save it there: {'; '.join(save)}" if save else "it waits to be confirmed there"
             out.print(f"{name} does what it should, but only until it reboots; {how}")
+        for one in halfway:
+            out.print(Text(str(one)))
         if refused:
             out.print(
                 f"Refused as long as that is not saved, or with --save-unsaved taken along: "

@@ -12,11 +12,13 @@ import pytest
 
 from fabric.devices.registry import module_of
 from fabric.errors import AccessError, InputError
+from fabric.provisioning.halfway import halfway_runs
+from fabric.provisioning.outcome import Outcome
 from fabric.provisioning.plan import make_plan, order_back, remains_of
 from fabric.provisioning.planfile import save_plan, write_plan
 from fabric.provisioning.provision import provision, rollback
 from fabric.provisioning.runlock import run_lock
-from fabric.provisioning.runs import latest_run, load_result, run_folder, save_result
+from fabric.provisioning.runs import RunResult, latest_run, load_result, run_folder, save_result
 from fabric.provisioning.switchapply import apply_to_switch
 from fabric.reach.switchssh import close_switches
 from tests.fabric.switch_sites import deaf_to, meddle, refusing, switch_site
@@ -273,3 +275,36 @@ def test_a_killed_run_ends_its_devices_in_flight_and_is_taken_back_whole(net, mo
     for name in net.names:
         assert "paisoar-" not in net.execute(name, "show checkpoint summary")
     assert make_plan(net.site, net.read()).changed == plan.changed
+
+
+def _killed(net, run_id, kind="provision", of="20261201-0400-0000", devices=None):
+    """What the folder of a run holds that was killed: the whole plan, and few outcomes."""
+    folder = run_folder(net.site, run_id)
+    folder.mkdir(parents=True)
+    write_plan(folder / "plan.json", make_plan(net.site, net.read()))
+    begun = "2026-12-01T04:12:00Z"
+    result = RunResult(run_id, kind, net.site.name, of, begun, "", devices or {})
+    save_result(net.site, result)
+    return result
+
+
+def test_a_run_that_was_killed_is_named_until_a_later_one_has_seen_to_its_devices(net):
+    assert halfway_runs(net.site, net.names) == ()
+    killed = _killed(net, RUN, devices={"leaf1": Outcome("unchanged")})
+    (found,) = halfway_runs(net.site, net.names)
+    assert found.devices == tuple(name for name in net.names if name != "leaf1")
+    assert f"provision run {RUN} was killed half-way, and may have changed leaf2" in str(found)
+    assert f"`paisoar rollback {RUN}` takes back" in str(found)
+    with run_lock(net.site.state_dir, RUN):
+        (working,) = halfway_runs(net.site, net.names)
+        assert "is at work on leaf2" in str(working)
+    assert halfway_runs(net.site, ["leaf1"]) == ()
+    done = {name: Outcome("unchanged") for name in net.names}
+    save_result(net.site, dataclasses.replace(killed, devices=done))
+    assert halfway_runs(net.site, net.names) == ()
+
+
+def test_of_a_roll_back_that_was_killed_the_run_that_it_was_taking_back_is_named(net):
+    _killed(net, RUN, "rollback", of="20261201-0400-0000")
+    (found,) = halfway_runs(net.site, net.names)
+    assert "`paisoar rollback 20261201-0400-0000` takes back" in str(found)
