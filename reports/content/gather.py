@@ -67,7 +67,7 @@ def gather(
         incast_limit_fraction=site.document.certify.min_incast_fraction,
         senders=frames.senders_frame(run),
         queues=frames.queues_frame(run),
-        pauses=frames.pauses_frame(run),
+        pauses=suites.pause_frame(counters),
         ecn=suites.ecn_frame(counters),
         cnps=suites.cnp_frame(counters),
         mixed=suites.mixed_frame(run),

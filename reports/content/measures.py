@@ -48,7 +48,7 @@ class Measure:
 
 
 MEASURES = (
-    Measure("loss", "Packets lost", False, _plain(""), summed=True),
+    Measure("loss", "Packets wrongly lost", False, _plain(""), summed=True),
     Measure("retransmission", "Retransmissions", False, _plain(""), summed=True),
     Measure("bandwidth.fraction", "Slowest pair, of the wire", True, _share, "Median pair"),
     Measure("bandwidth.bisection", "Bisection", True, _share),

@@ -73,6 +73,11 @@ def with_verdicts(bandwidth: pd.DataFrame, run: ValidationRun) -> pd.DataFrame:
     return bandwidth.assign(verdict=[said.get(f"{a} -> {b}", "") for a, b in pairs])
 
 
+def pause_frame(counters: pd.DataFrame) -> pd.DataFrame:
+    """device, port, pause_frames: PFC frames sent by each port over the whole run."""
+    return _by_port(counters, {"tx_pause_frames": "pause_frames"})
+
+
 def ecn_frame(counters: pd.DataFrame) -> pd.DataFrame:
     """device, port, ecn_marked: packets marked CE by each egress port over the whole run."""
     return _by_port(counters, {"ecn_marked_packets": "ecn_marked"})

@@ -82,7 +82,7 @@ def test_less_latency_is_better_and_more_loss_is_worse(runs):
     found = compare(sound, later)
     assert row(found.measures, measure="Slowest answer (99th)")["trend"] == "better"
     found = compare(sound, changed(later, incast_loss=5.0))
-    lost = row(found.measures, measure="Packets lost")
+    lost = row(found.measures, measure="Packets wrongly lost")
     assert (lost["before"], lost["trend"]) == ("0", "worse")
 
 
@@ -99,7 +99,7 @@ def test_loss_at_a_port_counts_although_the_earlier_run_named_its_device_only(ru
         ]
         suites.append(replace(suite, checks=tuple(checks)))
     found = compare(sound, replace(later, suites=tuple(suites)))
-    lost = row(found.measures, measure="Packets lost")
+    lost = row(found.measures, measure="Packets wrongly lost")
     assert (lost["before"], lost["now"], lost["trend"]) == ("0", "1,668", "worse")
     judged = row(found.verdicts, subject="leaf1 Ethernet1/1")
     assert (judged["before"], judged["now"]) == ("no such check", "FAIL")

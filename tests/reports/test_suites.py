@@ -14,6 +14,7 @@ from reports.figures.traffic import bandwidth_matrix
 from reports.page.panels import run_groups
 from reports.page.render import render_page
 from tests.sites import make_site
+from validation.results import frames
 
 
 def judged(run, check_id):
@@ -81,6 +82,15 @@ def test_marks_and_notifications_are_summed_over_suites_and_priorities():
     assert (cnps["host1"]["cnp_sent"], cnps["host1"]["cnp_handled"]) == (2, 0)
     assert (cnps["host2"]["cnp_sent"], cnps["host2"]["cnp_handled"]) == (0, 3)
     assert suites.ecn_frame(counters.iloc[:0]).empty
+
+
+def test_pauses_are_those_of_the_run(runs):
+    counters = frames.counters_frame(runs[0]).assign(counter="tx_pause_frames")
+    wanted = counters.groupby(["device", "port"])["delta"].sum().to_dict()
+    found = suites.pause_frame(counters)
+    assert wanted
+    keys = zip(found["device"], found["port"], strict=True)
+    assert dict(zip(keys, found["pause_frames"], strict=True)) == wanted
 
 
 def test_pairs_that_bring_nothing_at_all_are_drawn():
