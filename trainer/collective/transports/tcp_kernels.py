@@ -13,7 +13,7 @@ from numba.core import types
 
 from trainer.collective.direct_kernels import words_at
 from trainer.collective.kernels import compiled, external
-from trainer.collective.shared_words import SLICE_NS, give_way, now_ns
+from trainer.collective.shared_words import SLICE_NS, now_ns, sched_yield
 
 DONE, IDLE, CLOSED, UNEXPECTED = 0, 1, 2, 3
 # What failed, with errno added.
@@ -24,7 +24,7 @@ HEADER_BYTES = 40
 _GATHER = 16
 AGAIN = errno.EAGAIN
 ROW_BYTES = 16
-_SPIN_NS, _CROWDED_SPIN_NS = 10_000, 50_000
+_SPIN_NS = 10_000
 
 _long = types.int64
 readv = external("readv", _long, types.int32, _long, types.int32)
@@ -46,11 +46,18 @@ def poll_slice(polled_at: int, count: int) -> bool:
 
 
 @compiled
-def patience_ns(habits: np.ndarray) -> int:
-    """How long to ask again and again before giving way: on a crowded core we do not yield."""
-    if habits[7] == 0:
-        return _SPIN_NS
-    return _CROWDED_SPIN_NS if habits[0] > 0 else 0
+def stays_awake(idle_since: int, habits: np.ndarray, timespec: int) -> bool:
+    """Ask again at once, or let others run for a moment; False when we had better sleep.
+
+    It yields also where strangers use the core: being woken by a packet costs
+    more than they do.
+    """
+    idle_ns = now_ns(habits, timespec) - idle_since
+    if idle_ns > habits[1]:
+        return False
+    if habits[0] == 0 or idle_ns > _SPIN_NS:
+        sched_yield()
+    return True
 
 
 @compiled
@@ -144,8 +151,7 @@ def pump(  # noqa: PLR0912 (one loop, in one compiled function)
         if moved:
             idle_since = 0
             continue
-        now = now_ns(habits, timespec)
         if idle_since == 0:
-            idle_since = now
-        elif now - idle_since > patience_ns(habits) and not give_way(idle_since, habits, timespec):
+            idle_since = now_ns(habits, timespec)
+        elif not stays_awake(idle_since, habits, timespec):
             return IDLE

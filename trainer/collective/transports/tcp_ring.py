@@ -18,7 +18,7 @@ import numpy as np
 
 from trainer.collective.direct_kernels import copy_bytes, part, words_at
 from trainer.collective.kernels import combine_any, compiled, divide_any
-from trainer.collective.shared_words import give_way, now_ns
+from trainer.collective.shared_words import now_ns
 from trainer.collective.transports.tcp_kernels import (
     AGAIN,
     CLOSED,
@@ -30,9 +30,9 @@ from trainer.collective.transports.tcp_kernels import (
     ROW_BYTES,
     UNEXPECTED,
     last_error,
-    patience_ns,
     poll_slice,
     readv,
+    stays_awake,
     writev,
 )
 
@@ -265,10 +265,9 @@ def circulate(
         if moved > 0:
             idle_since = 0
             continue
-        now = now_ns(habits, timespec)
         if idle_since == 0:
-            idle_since = now
-        elif now - idle_since > patience_ns(habits) and not give_way(idle_since, habits, timespec):
+            idle_since = now_ns(habits, timespec)
+        elif not stays_awake(idle_since, habits, timespec):
             if not _sleep(size, lefts, rights, state, polled, polled_at):
                 return IDLE
             idle_since = 0
