@@ -16,17 +16,14 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from fabric.errors import PaisoarError
+from tests.trainer.lab.compile import DTYPES
 from trainer.collective.communicator import connect
-from trainer.collective.dtypes import BFLOAT16, ReduceOp
+from trainer.collective.dtypes import ReduceOp
 from trainer.collective.membership import Membership
 from trainer.collective.rendezvous import Rendezvous
 from trainer.collective.settings import NetworkSettings
 
 TOKEN = "1ab0" * 16
-DTYPES = (
-    *(np.dtype(name) for name in ("f4", "f8", "f2", "i1", "u1", "i2", "i4", "i8", "u8")),
-    BFLOAT16,
-)
 COUNTS = (1, 3, 1000, 4096, 65_537, 600_001)
 
 

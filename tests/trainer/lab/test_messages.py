@@ -9,6 +9,7 @@ from tests.trainer.lab.guests import (
     DEVICE,
     HERE,
     active_mtu,
+    compiled,
     end,
     index,
     need_guests,
@@ -27,7 +28,7 @@ LIMITED = "ulimit -l 64; setpriv --inh-caps=-ipc_lock --bounding-set=-ipc_lock"
 
 def opened(host, *, how="", network="{}"):
     """What opening the device there, and registering memory, says."""
-    environment = f"NUMBA_CACHE_DIR=/tmp/numba PAISOAR_NETWORK='{network}'"
+    environment = f"{compiled()} PAISOAR_NETWORK='{network}'"
     return said(host, f"{how} env {environment} {sys.executable} {HERE / 'device.py'}")
 
 
