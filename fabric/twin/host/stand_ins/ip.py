@@ -1,14 +1,15 @@
 """``ip``: links, addresses and routes of an emulated host (iproute2).
 
-Shows what Ansible's facts and our modules read, in text and in JSON; sets MTU
-and administrative state. Everything else is refused with the program's text.
+Shows what Ansible's facts and our modules read, in text and in JSON; sets MTU and
+administrative state, makes bonds and their members. Everything else is refused with the
+program's text.
 """
 
 from __future__ import annotations
 
 import sys
 
-from . import driver, link
+from . import bonds, driver, link
 from .files import Host, Nic, read_text, write_text
 from .registers import MTUS
 
@@ -61,8 +62,8 @@ def main(host: Host, arguments: list[str]) -> int:
         if "j" in options:
             print("[]")
         return 0
-    if kind == "link" and command == "set":
-        return _set_link(host, words)
+    if kind == "link" and command in _LINK_COMMANDS:
+        return _LINK_COMMANDS[command](host, words)
     if command in ("show", "list", "lst", "ls", "sh", "s", "l"):
         return _show(host, kind, words, options)
     sys.stderr.write(f'Command "{command}" is unknown, try "ip {kind} help".\n')
@@ -72,13 +73,16 @@ def main(host: Host, arguments: list[str]) -> int:
 def link_facts(nic: Nic) -> dict[str, object]:
     """One link in the names of iproute2's JSON."""
     state = nic.state()
+    bond = bonds.bond_of(nic)
+    slave = ["SLAVE"] if bond else []
     no_carrier = ["NO-CARRIER"] if state.admin_up[0] and not state.carrier[0] else []
     return {
         "ifindex": int(nic.facts["index"]),
         "ifname": nic.name,
-        "flags": [*no_carrier, "BROADCAST", "MULTICAST", *link.flags(state)],
+        "flags": [*no_carrier, "BROADCAST", "MULTICAST", *slave, *link.flags(state)],
         "mtu": nic.mtu,
         "qdisc": "mq",
+        **({"master": bond} if bond else {}),
         "operstate": "UP" if link.is_up(state) else "DOWN",
         "linkmode": "DEFAULT",
         "group": "default",
@@ -124,17 +128,16 @@ def _show(host: Host, kind: str, words: list[str], options: set[str]) -> int:
             words.pop(0)
         else:
             names.append(word)
-    links: list[dict[str, object]] = [dict(LOOPBACK), *map(link_facts, host.nics())]
+    above = [bonds.bond_facts(host, bond) for bond in bonds.bonds(host)]
+    links: list[dict[str, object]] = [dict(LOOPBACK), *map(link_facts, host.nics()), *above]
     for name in names:
         links = [entry for entry in links if entry["ifname"] == name]
         if not links:
             sys.stderr.write(f'Device "{name}" does not exist.\n')
             return 1
     for shown in links:
-        nic = host.nic(str(shown["ifname"]))
-        if "d" in options and nic is not None:
-            shown.update(min_mtu=driver.MIN_MTU, max_mtu=driver.MAX_MTU)
-            shown["parentbus"], shown["parentdev"] = "pci", nic.facts["pci"]
+        if "d" in options:
+            shown.update(_details(host, str(shown["ifname"])))
         if kind == "address":
             hide = secondary or "6" in options
             shown["addr_info"] = [] if hide else addresses(host, str(shown["ifname"]))
@@ -149,6 +152,16 @@ def _show(host: Host, kind: str, words: list[str], options: set[str]) -> int:
     return 0
 
 
+def _details(host: Host, name: str) -> dict[str, object]:
+    """What ``-d`` adds to a link."""
+    nic = host.nic(name)
+    if nic is None:
+        return bonds.bond_details(host, name) if name in bonds.bonds(host) else {}
+    member = bonds.member_details(nic) if bonds.bond_of(nic) else {}
+    device = {"parentbus": "pci", "parentdev": nic.facts["pci"]}
+    return {"min_mtu": driver.MIN_MTU, "max_mtu": driver.MAX_MTU, **device, **member}
+
+
 def _print_link(shown: dict[str, object], options: set[str]) -> None:
     flags = shown["flags"]
     assert isinstance(flags, list)
@@ -160,9 +173,10 @@ def _print_link(shown: dict[str, object], options: set[str]) -> None:
             last = f"{shown['address']} <{','.join(flags)}>"
         print(f"{shown['ifname']:<16} {shown['operstate']:<14} {last} ")
         return
+    master = f" master {shown['master']}" if "master" in shown else ""
     head = (
         f"{shown['ifindex']}: {shown['ifname']}: <{','.join(flags)}> mtu {shown['mtu']} "
-        f"qdisc {shown['qdisc']} state {shown['operstate']}"
+        f"qdisc {shown['qdisc']}{master} state {shown['operstate']}"
     )
     if "addr_info" in shown:
         print(f"{head} group {shown['group']} qlen {shown['txqlen']}")
@@ -170,6 +184,8 @@ def _print_link(shown: dict[str, object], options: set[str]) -> None:
         print(f"{head} mode {shown['linkmode']} group {shown['group']} qlen {shown['txqlen']}")
     details = f" minmtu {shown['min_mtu']} maxmtu {shown['max_mtu']}" if "min_mtu" in shown else ""
     print(f"    link/{shown['link_type']} {shown['address']} brd {shown['broadcast']}{details}")
+    if linkinfo := shown.get("linkinfo"):
+        print(f"    {_kind_line(linkinfo)}")
     for entry in known:
         print(
             f"    inet {entry['local']}/{entry['prefixlen']} scope {entry['scope']} "
@@ -177,10 +193,77 @@ def _print_link(shown: dict[str, object], options: set[str]) -> None:
         )
 
 
+def _kind_line(linkinfo: object) -> str:
+    """What ``ip -d`` prints of a bond or of a member: ``bond mode 802.3ad miimon 0 ...``."""
+    assert isinstance(linkinfo, dict)
+    slave = "info_slave_kind" in linkinfo
+    data = linkinfo["info_slave_data" if slave else "info_data"]
+    return " ".join(["bond_slave" if slave else "bond", *(f"{k} {v}" for k, v in data.items())])
+
+
+def _add_link(host: Host, words: list[str]) -> int:
+    """``ip link add [name] NAME type bond [mode MODE]``; other kinds are none of ours."""
+    options = dict(zip(words[1::2], words[2::2], strict=False))
+    if words[:1] == ["name"]:
+        return _add_link(host, words[1:])
+    if not words or options.pop("type", "") != "bond":
+        sys.stderr.write("RTNETLINK answers: Operation not supported\n")
+        return 2
+    name, mode = words[0], options.pop("mode", bonds.MODES[0])
+    mode = bonds.MODES[int(mode)] if mode.isdigit() and int(mode) < len(bonds.MODES) else mode
+    if mode not in bonds.MODES:
+        sys.stderr.write(f'Error: argument "{mode}" is wrong: invalid mode\n\n')
+        return 255
+    if name == "lo" or host.nic(name) is not None or name in bonds.bonds(host):
+        sys.stderr.write("RTNETLINK answers: File exists\n")
+        return 2
+    bonds.add(host, name, mode)
+    return 0
+
+
+def _delete_link(host: Host, words: list[str]) -> int:
+    name = next((word for word in words if word not in ("dev", "type", "bond")), "")
+    if name in bonds.bonds(host):
+        bonds.remove(host, name)
+        return 0
+    if host.nic(name) is not None or name == "lo":
+        sys.stderr.write("RTNETLINK answers: Operation not supported\n")
+        return 2
+    sys.stderr.write(f'Cannot find device "{name}"\n')
+    return 1
+
+
+def _set_bond(host: Host, bond: str, words: list[str]) -> int:
+    while words:
+        word = words.pop(0)
+        if word == "mtu" and words:
+            text = words.pop(0)
+            if status := _refused_mtu(text, bonds.MIN_MTU, bonds.MAX_MTU):
+                return status
+            bonds.set_mtu(host, bond, int(text))
+        elif word not in ("up", "down"):
+            sys.stderr.write(f'Error: either "dev" is duplicate, or "{word}" is a garbage.\n')
+            return 255
+    return 0
+
+
+def _enslave(nic: Nic, bond: str) -> int:
+    if bond not in bonds.bonds(nic.host):
+        sys.stderr.write(f'Error: argument "{bond}" is wrong: Device does not exist\n\n')
+        return 255
+    if nic.state().admin_up[0]:
+        sys.stderr.write("Error: Device can not be enslaved while up.\n")
+        return 2
+    bonds.enslave(nic, bond)
+    return 0
+
+
 def _set_link(host: Host, words: list[str]) -> int:
     if words and words[0] == "dev":
         words.pop(0)
     name = words.pop(0) if words else ""
+    if name in bonds.bonds(host):
+        return _set_bond(host, name, words)
     nic = host.nic(name)
     if nic is None:
         sys.stderr.write(f'Cannot find device "{name}"\n' if name else "Not enough information\n")
@@ -195,6 +278,12 @@ def _set_link(host: Host, words: list[str]) -> int:
             status = _set_mtu(nic, words.pop(0))
             if status:
                 return status
+        elif word == "nomaster":
+            bonds.release(nic)
+        elif word == "master" and words:
+            status = _enslave(nic, words.pop(0))
+            if status:
+                return status
         elif word in ("txqueuelen", "alias", "group") and words:
             words.pop(0)
         else:
@@ -204,18 +293,24 @@ def _set_link(host: Host, words: list[str]) -> int:
 
 
 def _set_mtu(nic: Nic, text: str) -> int:
+    low, high = MTUS.get(nic.family, (driver.MIN_MTU, driver.MAX_MTU))
+    if status := _refused_mtu(text, low, high):
+        return status
+    write_text(f"{nic.net}/mtu", f"{int(text)}\n")
+    return 0
+
+
+def _refused_mtu(text: str, low: int, high: int) -> int:
+    """Why a device takes no such MTU, as a status; 0 where it does."""
     if not text.isdigit():
         sys.stderr.write(f'Error: argument "{text}" is wrong: Invalid "mtu" value\n\n')
         return 255
-    mtu = int(text)
-    low, high = MTUS.get(nic.family, (driver.MIN_MTU, driver.MAX_MTU))
-    if mtu < low:
+    if int(text) < low:
         sys.stderr.write("Error: mtu less than device minimum.\n")
         return 2
-    if mtu > high:
+    if int(text) > high:
         sys.stderr.write("Error: mtu greater than device maximum.\n")
         return 2
-    write_text(f"{nic.net}/mtu", f"{mtu}\n")
     return 0
 
 
@@ -233,3 +328,11 @@ def _route(host: Host, command: str, options: set[str]) -> int:
             first, second, *_ = address.split(".")
             print(f"{first}.{second}.0.0/16 dev {nic.name} proto kernel scope link src {address} ")
     return 0
+
+
+_LINK_COMMANDS = {
+    "add": _add_link,
+    "set": _set_link,
+    "delete": _delete_link,
+    "del": _delete_link,
+}
