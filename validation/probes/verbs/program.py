@@ -78,6 +78,8 @@ class Line:
         while not text.endswith(b"\n"):
             try:
                 byte = self.sock.recv(1)
+            except ConnectionError as error:
+                raise Failed("the other end broke off") from error
             except OSError as error:
                 raise Failed(f"the other end says nothing: {error}") from error
             if not byte:
