@@ -13,7 +13,7 @@ from numba.core import types
 
 from trainer.collective.direct_kernels import words_at
 from trainer.collective.kernels import compiled, external
-from trainer.collective.shared_words import SLICE_NS, now_ns, sched_yield
+from trainer.collective.shared_words import SLICE_NS, give_way, now_ns, sched_yield
 
 DONE, IDLE, CLOSED, UNEXPECTED = 0, 1, 2, 3
 # What failed, with errno added.
@@ -49,13 +49,15 @@ def poll_slice(polled_at: int, count: int) -> bool:
 def stays_awake(idle_since: int, habits: np.ndarray, timespec: int) -> bool:
     """Ask again at once, or let others run for a moment; False when we had better sleep.
 
-    It yields also where strangers use the core: being woken by a packet costs
-    more than they do.
+    Where every rank has a core it yields even if strangers use it, too: being
+    woken by a packet costs more than they do.
     """
+    if habits[0] == 0:
+        return give_way(idle_since, habits, timespec)
     idle_ns = now_ns(habits, timespec) - idle_since
     if idle_ns > habits[1]:
         return False
-    if habits[0] == 0 or idle_ns > _SPIN_NS:
+    if idle_ns > _SPIN_NS:
         sched_yield()
     return True
 
