@@ -25,6 +25,8 @@ LINUX = "linux"
 DEFAULT_SPEED_BPS = 25 * 10**9
 # A refusal is the echo, a mark below it and a line or two; what is longer is an answer.
 _REFUSAL_LINES = 5
+# With blank lines among them; of what has more, the lines are not looked at.
+_LONG_LINES = 50
 _PORT, _RDMA = "PAISOARPORT", "PAISOARRDMA"
 _LINKS = re.compile(r"(\w+)/\d+ state \w+.*?netdev (\S+)|^(\w+) port \d+ ==> (\S+)", re.MULTILINE)
 _NDEV = re.compile(r"/sys/class/infiniband/(\w+)/ports/\d+/gid_attrs/ndevs/\d+:(\S+)")
@@ -174,6 +176,8 @@ def refusals(module: DeviceModule, commands: Iterable[str], files: Files) -> dic
         return {}
     found = {}
     for command, text in outputs_of(commands, files).items():
+        if text.count("\n") > _LONG_LINES:
+            continue
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         if not lines:
             found[command] = "an empty answer"
