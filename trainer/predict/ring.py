@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from fabric.errors import JudgedBadError
 from trainer.predict.constants import Constants
 from trainer.predict.rates import Rate
 from trainer.predict.setup import WIRE_BYTES, Setup
@@ -98,7 +99,15 @@ def hop_s(setup: Setup, rate: Rate, k: Constants) -> float:
 
 
 def network_rate(setup: Setup, rate: Rate, k: Constants, tcp_most: float) -> float:
-    """Payload bytes a second of a host and direction, after losses and TCP's own limit."""
+    """Payload bytes a second of a host and direction, after losses and TCP's own limit.
+
+    JudgedBadError where nothing gets through: then no step ever ends.
+    """
+    if rate.bps <= 0 or rate.loss >= 1:
+        raise JudgedBadError(
+            "on this fabric some traffic of the training does not get through at all",
+            advice="Look at `paisoar audit`, mend what it finds, and predict again.",
+        )
     fabric = rate.bps / 8
     if setup.transport == "tcp":
         fabric = min(fabric, tcp_most)
