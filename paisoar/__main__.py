@@ -33,6 +33,9 @@ def main() -> None:
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, partial(_interrupt, os.getpid()))
         command_line()
+    except KeyboardInterrupt:
+        # A second one, while the first was being answered: that has said all there is to say.
+        sys.exit(128 + signal.SIGINT)
     finally:
         if interruptible:
             signal.signal(signal.SIGINT, _leave)
