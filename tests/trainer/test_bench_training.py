@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from fabric.errors import InputError, ToolError
 from paisoar.cli import app
 from tests.trainer.leftovers import ranks_left
-from trainer.bench import training
+from trainer.bench import training, ways
 from trainer.bench.training import BenchRow, bench_train
 from trainer.spec import MODELS
 from trainer.supervise import run_ranks
@@ -32,27 +32,27 @@ def test_unknown_names_are_refused_before_anything_starts(options, key):
 
 
 def _way(name, rates, **more):
-    way = training._Way(name, 2, images_per_s=rates, **more)
+    way = ways.Way(name, 2, images_per_s=rates, **more)
     way.step_s, way.waited_s, way.cpu_s = [0.5], [0.01], [0.4]
     return way
 
 
 def test_ratios_are_of_the_same_round_and_medians_over_the_rounds():
     # The machine slows down in the third round: ratios do not notice.
-    ways = {
+    alive = {
         "single": _way("single", [100.0, 100.0, 10.0]),
         "ring": _way("ring", [98.0, 96.0, 9.7]),
         "tf-ring": _way("tf-ring", [50.0, 48.0, 4.85]),
         "tf-ps": _way("tf-ps", [], failure="ended with 1: no luck"),
     }
-    setup = training._Setup("greennet", 2, 8, 4, "auto")
-    row = training._row(setup, ways["ring"], ways, "shm")
+    setup = ways.Setup("greennet", 2, 8, 4, "auto")
+    row = training._row(setup, alive["ring"], alive, "shm")
     assert row.efficiency == pytest.approx(0.97)
     assert row.ratio == {"tf-ring": pytest.approx(2.0)}
     assert row.absent == {"tf-ps": "ended with 1: no luck"}
     assert (row.images_per_s, row.step_ms) == (96.0, 500.0)
     assert (row.exposed_comm_ms, row.cpu_ms) == (10.0, 400.0)
-    lost = training._row(setup, ways["tf-ps"], ways, "")
+    lost = training._row(setup, alive["tf-ps"], alive, "")
     assert lost.absent == {"tf-ps": "ended with 1: no luck"}
 
 
@@ -94,15 +94,15 @@ def test_the_command_prints_lines_and_a_table_or_one_document(monkeypatch):
 def test_a_peer_for_which_there_is_no_memory_is_absent_and_says_how_much(
     name, processes, monkeypatch
 ):
-    single = training._Way("single", 2, processes=[SimpleNamespace(memory_info=lambda: ONE_GIB)])
-    setup = training._Setup("greennet", 2, 8, 4, "auto")
+    single = ways.Way("single", 2, processes=[SimpleNamespace(memory_info=lambda: ONE_GIB)])
+    setup = ways.Setup("greennet", 2, 8, 4, "auto")
     free = processes << 30
     memory = lambda: SimpleNamespace(available=free)  # noqa: E731
-    monkeypatch.setattr(training.psutil, "virtual_memory", memory)
-    training._find_room(setup, training._Way(name, 2), single)
+    monkeypatch.setattr(ways.psutil, "virtual_memory", memory)
+    ways.find_room(setup, ways.Way(name, 2), single)
     free -= 1 << 20
     with pytest.raises(ToolError, match=rf"{name} needs about {processes << 10} MiB"):
-        training._find_room(setup, training._Way(name, 2), single)
+        ways.find_room(setup, ways.Way(name, 2), single)
 
 
 def test_an_interrupt_does_not_wait_for_ranks_that_still_start(monkeypatch, tmp_path):
@@ -113,10 +113,10 @@ def test_an_interrupt_does_not_wait_for_ranks_that_still_start(monkeypatch, tmp_
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(training, "run_ranks", start)
-    monkeypatch.setattr(training, "_gather", interrupt)
+    monkeypatch.setattr(ways, "run_ranks", start)
+    monkeypatch.setattr(training, "gather", interrupt)
     ended = tmp_path / "ended"
-    setup = training._Setup(str(ended), 2, 8, 4, "shm")
+    setup = ways.Setup(str(ended), 2, 8, 4, "shm")
     with pytest.raises(KeyboardInterrupt):
         training._measure(setup, ["ring"], 1, 1, print, lambda _: None)
     assert not ranks_left()
@@ -128,7 +128,7 @@ def test_an_interrupted_benchmark_leaves_no_process(monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(training, "_take_turn", interrupt)
+    monkeypatch.setattr(training, "take_turn", interrupt)
     with pytest.raises(KeyboardInterrupt):
         bench_train(["greennet"], [1], syncs=["ring"], batch_size=4, image_size=8)
     assert not ranks_left()
