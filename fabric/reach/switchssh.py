@@ -8,32 +8,20 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import logging
 import os
 import re
-import select
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-import netmiko
-import paramiko
-from netmiko.channel import SSHChannel
-from netmiko.exceptions import (
-    NetmikoAuthenticationException,
-    NetmikoBaseException,
-    ReadTimeout,
-)
-from paramiko import SSHException
-from paramiko.ssh_exception import NoValidConnectionsError
+from netmiko.exceptions import ReadTimeout
 
 from fabric.devices.base import Edit
 from fabric.errors import RejectedError, UnreachableError
 from fabric.reach.access import Access
+from fabric.reach.switchlogin import CLOSED, SESSION_ERRORS, LiveChannel, first_line, log_in
 
-CONNECT_TIMEOUT_S = 15.0
 SHOW_TIMEOUT_S = 60.0
 # `checkpoint`, `rollback` and `copy running-config startup-config` take long on real switches.
 EXEC_TIMEOUT_S = 180.0
@@ -44,13 +32,6 @@ SETTLING_COMMAND = "show version"
 
 # What Junos prints on a line of its own before a prompt.
 _CONTEXT = re.compile(r"\{(?:master|backup|linecard|primary|secondary)[^}]*\}|\[edit\]")
-
-_CLOSED = "the switch closed the connection"
-# How paramiko says that no SSH came of a connection; its own log would only repeat it.
-_NO_SSH = ("No existing session", "Error reading SSH protocol banner")
-logging.getLogger("paramiko").addHandler(logging.NullHandler())
-
-_SESSION_ERRORS = (NetmikoBaseException, SSHException, OSError, EOFError, ValueError)
 
 
 class SwitchSession:
@@ -72,8 +53,8 @@ class SwitchSession:
     def __init__(self, device: str, access: Access, netmiko_type: str) -> None:
         self.device = device
         self._access = access
-        self._cli = _log_in(device, access, netmiko_type)
-        self._channel = _LiveChannel(self._cli.remote_conn, self._cli.encoding)
+        self._cli = log_in(device, access, netmiko_type)
+        self._channel = LiveChannel(self._cli.remote_conn, self._cli.encoding)
         self._cli.channel = self._channel
         # What has been read beyond the end of an answer.
         self._rest = ""
@@ -194,9 +175,9 @@ class SwitchSession:
             raise UnreachableError(
                 self.device, doing, f"no prompt came back within {timeout_s:g} s"
             ) from error
-        except _SESSION_ERRORS as error:
+        except SESSION_ERRORS as error:
             # Paramiko's own says nothing.
-            said = _CLOSED if isinstance(error, EOFError) else _first_line(error)
+            said = CLOSED if isinstance(error, EOFError) else first_line(error)
             raise UnreachableError(self.device, doing, f"the session broke: {said}") from error
 
     @property
@@ -207,7 +188,7 @@ class SwitchSession:
 
     def close(self) -> None:
         """End the session; never raises."""
-        with contextlib.suppress(*_SESSION_ERRORS):
+        with contextlib.suppress(*SESSION_ERRORS):
             self._cli.paramiko_cleanup()
 
 
@@ -260,31 +241,6 @@ _SESSIONS: dict[str, type[SwitchSession]] = {
 }
 
 
-class _LiveChannel(SSHChannel):  # type: ignore[misc] # netmiko has no types
-    """Netmiko's channel, which takes a closed one for silence and waits on; this one says so."""
-
-    def __init__(self, conn: paramiko.Channel, encoding: str) -> None:
-        super().__init__(conn, encoding)
-        self._ready = select.poll()
-        self._ready.register(conn.fileno(), select.POLLIN)
-
-    def wait(self, timeout_s: float) -> None:
-        """Return once there is something to read, or the session has ended, or it is time."""
-        self._ready.poll(timeout_s * 1000)
-
-    def read_channel(self) -> str:
-        text = str(super().read_channel())
-        if not text and self.remote_conn.closed:
-            raise EOFError(_CLOSED)
-        return text
-
-    def write_channel(self, out_data: str) -> None:
-        try:
-            super().write_channel(out_data)
-        except OSError as error:
-            raise EOFError(_CLOSED) from error
-
-
 class NotEnteredError(RejectedError):
     """The switch did not go into configuration mode: no line was sent."""
 
@@ -295,85 +251,6 @@ class RefusedLineError(RejectedError):
     def __init__(self, device: str, line: str, answer: str, sent: int) -> None:
         super().__init__(device, line, answer)
         self.sent = sent
-
-
-def _log_in(device: str, access: Access, netmiko_type: str) -> Any:  # noqa: ANN401 - untyped library
-    doing = f"log in over SSH to {access.host}:{access.port} as {access.user}"
-    if not access.known_hosts.is_file():
-        raise UnreachableError(
-            device,
-            doing,
-            f"there is no file of known host keys {access.known_hosts}",
-            advice="Put the switch's key there (ssh-keyscan, checked against the console).",
-        )
-    begun = time.monotonic()
-    try:
-        return netmiko.ConnectHandler(
-            device_type=netmiko_type,
-            host=access.host,
-            port=access.port,
-            username=access.user,
-            password=access.password or "",
-            use_keys=access.key_file is not None,
-            key_file=str(access.key_file) if access.key_file else None,
-            allow_agent=access.key_file is None,
-            ssh_strict=True,
-            system_host_keys=False,
-            alt_host_keys=True,
-            alt_key_file=str(access.known_hosts),
-            conn_timeout=CONNECT_TIMEOUT_S,
-            auth_timeout=CONNECT_TIMEOUT_S,
-            banner_timeout=CONNECT_TIMEOUT_S,
-            fast_cli=True,
-        )
-    except NetmikoAuthenticationException as error:
-        raise UnreachableError(
-            device,
-            doing,
-            f"refused: {_last_line(error)}",
-            advice="Set PAISOAR_SWITCH_USER and PAISOAR_SWITCH_KEY or PAISOAR_SWITCH_PASSWORD.",
-        ) from error
-    except _SESSION_ERRORS as error:
-        text = str(error)
-        cause = error.__context__
-        if "does not match" in text or "not found in known_hosts" in text:
-            raise UnreachableError(
-                device,
-                doing,
-                f"its host key is not the one in {access.known_hosts}",
-                advice="Find out why before you accept a new key.",
-            ) from error
-        if isinstance(cause, SSHException) and any(word in str(cause) for word in _NO_SSH):
-            raise _no_ssh(device, doing, access, time.monotonic() - begun) from error
-        if isinstance(cause, NoValidConnectionsError):
-            cause = next(iter(cause.errors.values()))
-        if isinstance(cause, OSError):
-            text = cause.strerror or str(cause) or type(cause).__name__
-        raise UnreachableError(device, doing, _first_line(text)) from error
-
-
-def _no_ssh(device: str, doing: str, access: Access, waited_s: float) -> UnreachableError:
-    """What took the connection is mute, or says something else than SSH does."""
-    mute = waited_s > CONNECT_TIMEOUT_S / 2
-    return UnreachableError(
-        device,
-        doing,
-        f"it took the connection and said nothing of SSH for {waited_s:.0f} s"
-        if mute
-        else "what listens there does not speak SSH",
-        advice=f"Try `ssh -p {access.port} {access.user}@{access.host}`: is it the SSH port of "
-        f"{device}, and does the device answer on its console?",
-    )
-
-
-def _first_line(error: object) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
-
-
-def _last_line(error: object) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__
 
 
 @dataclass

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-import fabric.reach.switchssh
+import fabric.reach.switchlogin
 from fabric.errors import UnreachableError
 from fabric.reach.access import Access
 from fabric.reach.switchssh import switch_session
@@ -22,7 +22,7 @@ from fabric.reach.switchssh import switch_session
 def test_a_port_without_ssh_is_named_with_seconds_and_a_next_step(
     tmp_path, monkeypatch, capfd, said, words
 ):
-    monkeypatch.setattr(fabric.reach.switchssh, "CONNECT_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(fabric.reach.switchlogin, "CONNECT_TIMEOUT_S", 1.0)
     (tmp_path / "known_hosts").touch()
     kept = []
 
