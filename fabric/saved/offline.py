@@ -18,8 +18,9 @@ from fabric.errors import InputError, PaisoarError
 from fabric.intended import intended_qos
 from fabric.intent import Intent
 from fabric.qos import DeviceQos
+from fabric.saved.customs import Customs
 from fabric.saved.identify import DEFAULT_SPEED_BPS, Identified, Identifier, answers_of, refusals
-from fabric.saved.infer import Customs, Inference, Inferred, Voter, voters
+from fabric.saved.infer import Inference, Inferred, Voter, voters
 from fabric.saved.inuse import loose_ports, unsure_ports
 from fabric.saved.layout import (
     CABLES,
