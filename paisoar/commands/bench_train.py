@@ -116,6 +116,13 @@ def _show(out: Console, rows: list[BenchRow], lines: list[str]) -> None:
         )
     out.print(table)
     for row in rows:
+        if row.lockstep is not None and row.ranks > 1:
+            out.print(
+                f"{row.model}, {row.ranks} ranks: efficiency {row.lockstep:.3f} is what steps of "
+                "uneven length leave of 1 when each waits for the slowest.",
+                markup=False,
+            )
+    for row in rows:
         if row.sync in row.absent:
             out.print(f"{row.sync} is absent: {row.absent[row.sync]}", markup=False)
 

@@ -56,6 +56,38 @@ def test_ratios_are_of_the_same_round_and_medians_over_the_rounds():
     assert lost.absent == {"tf-ps": "ended with 1: no luck"}
 
 
+class _Answering:
+    """A process of a way that took these seconds for its steps."""
+
+    def __init__(self, *seconds):
+        self.seconds = list(seconds)
+
+    def write(self, _question):
+        pass
+
+    def flush(self):
+        pass
+
+    def readline(self):
+        spent = sum(self.seconds)
+        return json.dumps({"seconds": self.seconds, "spent_s": spent, "waited_s": 0.0, "loss": 1.0})
+
+
+def test_what_waiting_for_the_slowest_costs_is_told_of_the_independent_processes():
+    setup = ways.Setup("greennet", 2, 8, 4, "auto")
+    single = ways.Way("single", 2, streams=[_Answering(1.0, 3.0), _Answering(3.0, 1.0)])
+    ways.take_turn(setup, single, 2)
+    # Each does two steps of four images in 4 s; waiting for each other, in 6 s.
+    assert single.images_per_s == [4.0]
+    ring = ways.Way("ring", 2, streams=[_Answering(3.0, 3.0), _Answering(3.0, 3.0)])
+    ways.take_turn(setup, ring, 2)
+    alive = {"single": single, "ring": ring}
+    row = training._row(setup, single, alive, "none")
+    assert row.lockstep == pytest.approx(2 / 3)
+    assert training._row(setup, ring, alive, "shm").lockstep is None
+    assert training._row(setup, ring, alive, "shm").efficiency == pytest.approx(2 / 3)
+
+
 def test_the_command_prints_lines_and_a_table_or_one_document(monkeypatch):
     row = BenchRow(
         *("greennet", 2, "ring", "shm", 123.4, 17.0, 16.0, 0.5, 0.98, 1.0, 2.0, 2.3),

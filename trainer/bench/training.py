@@ -50,8 +50,10 @@ class BenchRow:
     machine that is busy with other work it tells more than the clock does.
     ``exposed_comm_ms`` is the time a step in which TensorFlow only waited for
     communication (None: not to be seen from outside). ``efficiency`` is against
-    independent processes in the same rounds. ``ratio`` is our images/s over
-    each peer's; ``absent`` says why a peer has none.
+    independent processes in the same rounds. ``lockstep`` (of those alone) is the
+    efficiency that they would reach without any communication, did they wait for
+    each other after each step, as synchronous training must. ``ratio`` is our
+    images/s over each peer's; ``absent`` says why a peer has none.
     """
 
     model: str
@@ -66,6 +68,7 @@ class BenchRow:
     uncertainty: float
     jitter: float
     loss: float
+    lockstep: float | None = None
     ratio: dict[str, float] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
 
@@ -186,6 +189,7 @@ def _row(setup: Setup, way: Way, ways: dict[str, Way], transport: str) -> BenchR
         uncertainty=spread / len(way.images_per_s) ** 0.5,
         jitter=jitter,
         loss=way.loss,
+        lockstep=statistics.median(way.lockstep) if way is ways["single"] else None,
         ratio={
             name: _against(way, peer)
             for name, peer in ways.items()

@@ -35,7 +35,11 @@ _TURN_WITHIN_S = 300.0
 
 @dataclass
 class Way:
-    """A way of training that is alive: its connections, and what was measured so far."""
+    """A way of training that is alive: its connections, and what was measured so far.
+
+    ``lockstep``: by how much the same steps would have gone slower, had everyone waited
+    for the slowest after each.
+    """
 
     name: str
     expected: int
@@ -45,6 +49,7 @@ class Way:
     step_s: list[float] = field(default_factory=list)
     waited_s: list[float] = field(default_factory=list)
     cpu_s: list[float] = field(default_factory=list)
+    lockstep: list[float] = field(default_factory=list)
     loss: float = 0.0
     failure: str = ""
     broken_off: threading.Event = field(default_factory=threading.Event)
@@ -270,6 +275,9 @@ def take_turn(setup: Setup, way: Way, steps: int) -> None:
     else:
         rate = sum(images / answer["spent_s"] for answer in answers)
     way.images_per_s.append(rate)
+    if way.expected == setup.ranks:
+        slowest_s = [max(each) for each in zip(*(a["seconds"] for a in answers), strict=True)]
+        way.lockstep.append(images * setup.ranks / sum(slowest_s) / rate)
     way.step_s += [second for answer in answers for second in answer["seconds"]]
     way.waited_s += [answer["waited_s"] / steps for answer in answers]
     way.cpu_s.append((_cpu_s(way) - before) / steps / setup.ranks)
