@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from fabric.devices.linux.common import bond_mtu_command, dscp_text, pause_command, rdma_cm_command
 from fabric.devices.mlx5 import paths
@@ -358,23 +359,32 @@ def _set_buffers(name: str, buffers: Buffers) -> Move:
 
 
 def _dcqcn_items(values: Values) -> Iterator[Item]:
-    labels = {"np": "ECN notification point", "rp": "ECN reaction point"}
     for point, priorities in values.ecn_on.items():
-        writes = tuple(
-            Write(int(p in priorities), (paths.enable_file(values.interface, point, p),))
-            for p in range(PRIORITY_COUNT)
-        )
-        text = "priority " + ",".join(map(str, priorities)) if priorities else "off"
-        yield Item(labels[point], text, writes)
+        yield _ecn_item(values.interface, point, tuple(priorities))
     for parameter in paths.PARAMETERS:
         if parameter.field in values.parameters:
-            value = values.parameters[parameter.field]
-            files = (
-                f"{paths.ecn_folder(values.interface)}/{parameter.sysfs}",
-                f"{paths.DEBUGFS}/{{pci}}/cc_params/{parameter.debugfs}",
-            )
-            text = f"{value} {parameter.unit}".strip()
-            yield Item(parameter.label, text, (Write(value, files),))
+            yield _parameter_item(values.interface, parameter, values.parameters[parameter.field])
+
+
+# Interfaces of thousands of hosts have the same few names and values.
+@lru_cache(maxsize=1024)
+def _ecn_item(interface: str, point: str, priorities: tuple[int, ...]) -> Item:
+    label = {"np": "ECN notification point", "rp": "ECN reaction point"}[point]
+    writes = tuple(
+        Write(int(p in priorities), (paths.enable_file(interface, point, p),))
+        for p in range(PRIORITY_COUNT)
+    )
+    text = "priority " + ",".join(map(str, priorities)) if priorities else "off"
+    return Item(label, text, writes)
+
+
+@lru_cache(maxsize=4096)
+def _parameter_item(interface: str, parameter: paths.Parameter, value: int) -> Item:
+    files = (
+        f"{paths.ecn_folder(interface)}/{parameter.sysfs}",
+        f"{paths.DEBUGFS}/{{pci}}/cc_params/{parameter.debugfs}",
+    )
+    return Item(parameter.label, f"{value} {parameter.unit}".strip(), (Write(value, files),))
 
 
 def _rdma_cm_item(rdma_device: str, tos: int) -> Item:

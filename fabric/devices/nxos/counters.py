@@ -106,6 +106,11 @@ def read_counters(target: Target, outputs: Outputs, taken_at_s: float) -> Counte
     return snapshot(target, outputs, taken_at_s, physical, _EXPECTED, NOT_COUNTED)
 
 
+_PORT_HEAD = re.compile(r"(\S+) is \w+")
+# "0 runts  0 giants  0 CRC/FCS  0 no buffer": a number, then its name.
+_COUNT = re.compile(r"([\d,]+) ((?:\D\S*)(?: [^\d\s]\S*)*)")
+
+
 def _merge(values: dict[Key, int], found: Iterable[tuple[Key, int]]) -> None:
     for key, value in found:
         values[key] = max(value, values.get(key, 0))
@@ -126,13 +131,13 @@ def _interface(text: str) -> Iterator[tuple[Key, int]]:
         raise ReadError(f"{INTERFACE}: no interface in its output")
     port, direction = "", ""
     for line in text.splitlines():
-        if match := re.match(r"(\S+) is \w+", line):
+        words = line.strip()
+        if match := _PORT_HEAD.match(line):
             port, direction = interface_name(match[1]), ""
-        elif line.strip() in ("RX", "TX"):
-            direction = line.strip().lower()
+        elif words in ("RX", "TX"):
+            direction = words.lower()
         elif direction:
-            # "0 runts  0 giants  0 CRC/FCS  0 no buffer": a number, then its name.
-            for match in re.finditer(r"([\d,]+) ((?:\D\S*)(?: [^\d\s]\S*)*)", line.strip()):
+            for match in _COUNT.finditer(words):
                 value = number(match[1])
                 name = _INTERFACE_LABELS.get(match[2])
                 if match[2] == "bytes":
