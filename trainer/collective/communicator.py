@@ -104,7 +104,7 @@ def _ring(party: Party, between: Literal["tcp", "verbs"], settings: NetworkSetti
     else:
         transport = TcpTransport(
             party,
-            host=party.address,
+            host=settings.address or party.address,
             channels=settings.channels,
             traffic_class=settings.tcp_traffic_class,
             congestion_control=settings.tcp_congestion_control,

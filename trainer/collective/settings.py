@@ -17,7 +17,7 @@ WIRE_TYPES: tuple[WireType, ...] = ("native", "fp16", "bf16")
 PATH_MTUS = (256, 512, 1024, 2048, 4096)
 VARIABLE = "PAISOAR_NETWORK"
 # A host's own: they name its hardware.
-_OWN = frozenset({"device", "gid_index", "port"})
+_OWN = frozenset({"device", "gid_index", "port", "address"})
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,9 @@ class NetworkSettings:
 
     ``device`` and ``gid_index`` choose the RDMA NIC and its address; empty and
     -1 mean the first active RoCE device and its last RoCEv2 address.
-    ``traffic_class`` is the IP header's octet of RDMA, DSCP in its upper six bits;
-    ``tcp_traffic_class`` that of TCP, which has no place in the lossless class.
+    ``address`` is where the rank listens for TCP; empty means the interface by which
+    it reaches the launcher. ``traffic_class`` is the IP header's octet of RDMA, DSCP in
+    its upper six bits; ``tcp_traffic_class`` that of TCP, which has no place in the lossless class.
     ``tcp_congestion_control`` is the kernel's name of an algorithm; empty means the
     host's own between hosts and reno, which does not pace, within one.
     ``mtu`` is the path MTU in bytes. ``timeout`` (4.096 us * 2**timeout),
@@ -40,6 +41,7 @@ class NetworkSettings:
     device: str = ""
     port: int = 1
     gid_index: int = -1
+    address: str = ""
     traffic_class: int = 0
     tcp_traffic_class: int = 0
     tcp_congestion_control: str = ""
@@ -89,12 +91,15 @@ class NetworkSettings:
         """What the site's certificate was measured with: the DSCP of its RDMA class, its MTU.
 
         The ranks of one host, by their ``place`` on it, take its NICs in turns;
-        of a host that is none of the site's the device stays open.
+        of a host that is none of the site's the device stays open. TCP goes over the same
+        NICs, but for a twin's, which have no addresses.
         """
         spec = site.devices.get(host)
-        devices = [nic.rdma for nic in spec.nics.values()] if isinstance(spec, HostSpec) else [""]
+        nics = list(spec.nics.values()) if isinstance(spec, HostSpec) else []
+        nic = nics[place % len(nics)] if nics else None
         return cls(
-            device=devices[place % len(devices)],
+            device=nic.rdma if nic else "",
+            address=nic.address if nic and site.environment != "twin" else "",
             traffic_class=roce_tos(site.intent),
             mtu=site.intent.mtu.roce,
         )

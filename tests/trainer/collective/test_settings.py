@@ -61,6 +61,39 @@ def test_a_host_of_the_site_uses_its_own_nics_in_turns(tmp_path):
     assert devices == ["mlx5_0", "mlx5_1", "mlx5_0"]
 
 
+def test_tcp_goes_over_the_nics_that_are_proved_not_over_the_launchers_network():
+    site = load_site(Path(__file__).parents[3] / "examples" / "real-site.yaml")
+    listens = [NetworkSettings.for_site(site, "host2", place).address for place in range(3)]
+    assert listens == ["10.0.0.2", "10.1.0.2", "10.0.0.2"]
+    assert NetworkSettings.for_site(site, "elsewhere").address == ""
+
+
+def test_a_twins_hosts_have_no_addresses_to_listen_at(tmp_path):
+    site = make_site(tmp_path)
+    assert site.host("host1").nics["ens1f0"].address
+    assert NetworkSettings.for_site(site, "host1").address == ""
+
+
+def test_an_address_that_is_not_the_hosts_is_named_with_what_to_do():
+    token = new_token()
+    settings = NetworkSettings(address="192.0.2.7")
+    with Rendezvous(2, token) as rendezvous:
+
+        def start(rank):
+            member = Membership(rendezvous.address, token, rank, 2)
+            try:
+                with pytest.raises(InputError, match=r"cannot listen at 192\.0\.2\.7") as caught:
+                    connect(member, "tcp", settings=settings)
+            finally:
+                member.leave()
+            return caught.value
+
+        with ThreadPoolExecutor(2) as pool:
+            for error in pool.map(start, range(2)):
+                assert error.key == "network.address"
+                assert "fabric.yaml" in error.advice
+
+
 def test_the_environment_goes_over_the_site_and_wishes_over_both(tmp_path, monkeypatch):
     site = make_site(tmp_path)
     monkeypatch.setenv("PAISOAR_NETWORK", '{"gid_index": 3, "timeout": 16}')

@@ -152,6 +152,17 @@ def test_connections_within_a_host_are_not_paced_unless_asked_for():
         assert _congestion_controls(ranks) == {"cubic"}
 
 
+def test_tcp_listens_where_it_is_told_to():
+    with group(2, "tcp", settings=NetworkSettings(address="127.0.0.9")) as ranks:
+        assert ranks(lambda c: c.allreduce(np.ones(3)).tolist()) == [[2.0] * 3] * 2
+        reached = {
+            channel.right.getpeername()[0]
+            for rank in ranks.ranks
+            for channel in rank._engine._transport._channels
+        }
+    assert reached == {"127.0.0.9"}
+
+
 def _congestion_controls(ranks):
     return {
         channel.right.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)

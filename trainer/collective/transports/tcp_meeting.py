@@ -65,7 +65,7 @@ def meet(
     ``congestion_control`` is the kernel's name of an algorithm. If it is empty,
     connections to another host have that of this host; those within a host
     have no network that could be congested, and one that does not pace them.
-    InputError for one that the kernel does not let us have.
+    InputError for one that the kernel does not let us have, and for a host that is not ours.
     """
     rank, size = party.rank, party.size
     # By hop and channel.
@@ -73,7 +73,7 @@ def meet(
     wanted += [(hop, 0) for hop in range(2, size)] if everybody else []
     nonce = secrets.token_hex(16)
     outgoing = {}
-    with socket.create_server((host, 0), backlog=max(16, len(wanted))) as listener:
+    with _listening(host, max(16, len(wanted))) as listener:
         places = party.gather("tcp address", [*listener.getsockname()[:2], nonce])
         for hop, channel in wanted:
             peer = (rank + hop) % size
@@ -99,6 +99,19 @@ def meet(
         tuple(outgoing[hop, 0] for hop in hops),
         tuple(incoming[hop, 0] for hop in hops),
     )
+
+
+def _listening(host: str, backlog: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, 0), family=family, backlog=backlog)
+    except OSError as error:
+        raise InputError(
+            f"{socket.gethostname()} cannot listen at {host} for TCP ({error.strerror})",
+            key="network.address",
+            advice="It is the NIC's address in fabric.yaml: does this host have it? "
+            "`--network address=` takes the interface by which the launcher is reached.",
+        ) from error
 
 
 def _hello(sender: int, receiver: int, channel: int, nonce: str) -> bytes:
