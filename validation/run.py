@@ -27,6 +27,7 @@ from validation.judgement.judging import judged
 from validation.judgement.observation import Observation
 from validation.probes import probe_for
 from validation.readers import Readers, live_readers
+from validation.results.atwork import this_process
 from validation.results.evidence import counter_file, outline_file, traffic_files, transcript_file
 from validation.results.journal import Journal, Running, end_running, write_running
 from validation.results.new import new_run, not_run
@@ -160,7 +161,8 @@ class _Work:
         return self.run
 
     def _begin(self, suites: Sequence[Suite]) -> None:
-        running = Running(suites=tuple(suite.name for suite in suites), repeat=self.repeat)
+        names = tuple(suite.name for suite in suites)
+        running = Running(suites=names, repeat=self.repeat, process=this_process())
         if self.resumed is None:
             write_running(self.run.folder, running)
             self.store.save(self.run)

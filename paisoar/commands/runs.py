@@ -15,7 +15,16 @@ from fabric.errors import InputError
 from fabric.site import load_site
 from fabric.units import format_size
 from paisoar.asked import microseconds
-from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, count_of, run
+from paisoar.console import (
+    DEFAULT_FILE,
+    Answer,
+    FileOption,
+    JsonOption,
+    Ui,
+    command_line,
+    count_of,
+    run,
+)
 
 if TYPE_CHECKING:
     from fabric.site import Site
@@ -127,6 +136,11 @@ def _list(ui: Ui, site: Site) -> Answer:
         for facts in entries:
             if "damaged" in facts:
                 out.print(f"damaged: {facts['damaged']}")
+        if entries and entries[-1]["status"] == "interrupted":
+            out.print(
+                "The last run was interrupted; "
+                f"{command_line('validate --resume', site.path)} goes on with it."
+            )
 
     return Answer({"runs": entries}, tell)
 

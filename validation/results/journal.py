@@ -23,6 +23,7 @@ from fabric.counters import CounterSnapshot
 from fabric.errors import InputError
 from fabric.topology import PortRef
 from validation.files import not_written, read_file, write_whole
+from validation.results.atwork import Process
 from validation.results.evidence import counter_file
 from validation.results.states import sha256
 from validation.traffic import FlowMeasure, Role, StepMeasure, pair_name, pair_of
@@ -36,10 +37,14 @@ class _Strict(BaseModel):
 
 
 class Running(_Strict):
-    """The suites that a run was asked for, and how often bandwidth and incast are measured."""
+    """The suites that a run was asked for, and how often bandwidth and incast are measured.
+
+    ``process`` carries them out; None where that is not known.
+    """
 
     suites: tuple[str, ...]
     repeat: int
+    process: Process | None = None
 
 
 class _Begin(_Strict):
@@ -157,7 +162,7 @@ def read_running(folder: Path) -> Running | None:
     """What a run that was killed was to do; None where that is not known."""
     try:
         return Running.model_validate_json(read_file(folder / RUNNING_FILE))
-    except (OSError, ValidationError):
+    except (OSError, ValueError):
         return None
 
 

@@ -13,8 +13,9 @@ from validation.certificates.fingerprint import Fingerprint
 from validation.criteria import Check, Verdict, overall
 from validation.times import to_text
 
-# ``running`` stays where the process was killed; only ``complete`` can be certified.
-RunStatus = Literal["running", "partial", "complete"]
+# ``interrupted`` is what a run that is stored as ``running`` is read as where its process is
+# gone; only ``complete`` can be certified.
+RunStatus = Literal["running", "interrupted", "partial", "complete"]
 SuiteStatus = Literal["partial", "complete", "not-run"]
 
 

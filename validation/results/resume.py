@@ -121,7 +121,7 @@ def _asked(run: ValidationRun) -> tuple[tuple[str, ...], int]:
             return (), 1
         repeat = max((result.repetitions for result in run.suites), default=1)
         return tuple(result.name for result in run.suites), repeat
-    running = read_running(run.folder) if run.status == "running" else None
+    running = read_running(run.folder) if run.status in ("running", "interrupted") else None
     return (running.suites, running.repeat) if running is not None else ((), 1)
 
 

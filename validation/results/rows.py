@@ -28,7 +28,7 @@ from fabric.errors import InputError
 from fabric.site import EvidenceClass
 from validation.certificates.fingerprint import Fingerprint
 from validation.criteria import Bound, Check, Verdict
-from validation.results.result import RunStatus, SuiteResult, SuiteStatus, ValidationRun
+from validation.results.result import SuiteResult, SuiteStatus, ValidationRun
 from validation.times import from_text, to_text
 
 ADVICE = "The database was altered or is damaged: run `paisoar validate` again."
@@ -185,7 +185,7 @@ class _Run(_Strict):
     site: str
     started_at: Moment
     finished_at: Moment | None
-    status: RunStatus
+    status: Literal["running", "partial", "complete"]
     facts: _RunFacts
 
 

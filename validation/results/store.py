@@ -11,6 +11,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,9 @@ from fabric.errors import InputError, ToolError
 from fabric.site import Site
 from validation.criteria import Check
 from validation.files import not_written, read_file, write_whole
+from validation.results.atwork import is_gone
 from validation.results.database import DATABASE_VARIABLE, first_line, open_database
+from validation.results.journal import read_running
 from validation.results.result import SuiteResult, ValidationRun
 from validation.results.rows import (
     Base,
@@ -147,13 +150,24 @@ class Store:
             return tuple(map(str, session.scalars(query.order_by(RunRow.started_at))))
 
     def begun(self) -> dict[str, tuple[str, str]]:
-        """When each run of this site began, and its status, both as stored; the oldest first."""
+        """When each run of this site began, as stored, and its status; the oldest first."""
         with self._session() as session:
             query = select(RunRow.id, RunRow.started_at, RunRow.status)
             rows = session.execute(
                 query.where(RunRow.site == self.site.name).order_by(RunRow.started_at)
             )
-            return {str(run_id): (str(at), str(status)) for run_id, at, status in rows}
+            found = {str(run_id): (str(at), str(status)) for run_id, at, status in rows}
+        return {
+            run_id: (at, "interrupted" if self._ended(run_id, status) else status)
+            for run_id, (at, status) in found.items()
+        }
+
+    def _ended(self, run_id: str, status: str) -> bool:
+        """Whether a run that is stored as running has lost its process."""
+        if status != "running":
+            return False
+        running = read_running(run_dir(self.site, run_id))
+        return running is not None and running.process is not None and is_gone(running.process)
 
     def remove(self, run_id: str) -> None:
         """Take a run out of the database, whole or not at all; its evidence stays on disk."""
@@ -181,13 +195,14 @@ class Store:
             )
         suites = select(*_SUITE_COLUMNS).where(SuiteRow.run_id == run_id).order_by(SuiteRow.place)
         checks = select(*_CHECK_COLUMNS).where(CheckRow.run_id == run_id).order_by(CheckRow.id)
-        return run_from(
+        run = run_from(
             self.name,
             run_dir(self.site, run_id),
             runs[0],
             self._rows(suites, "suites", run_id),
             self._rows(checks, "checks", run_id),
         )
+        return replace(run, status="interrupted") if self._ended(run.id, run.status) else run
 
     def _rows(self, query: Select[Any], table: str, run_id: str) -> Sequence[RowMapping]:
         with self._session() as session:

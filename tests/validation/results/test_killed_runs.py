@@ -1,20 +1,24 @@
 """Killed in the middle of a suite: the next run goes on with every step that was over."""
 
+import json
 import multiprocessing
 import os
 import pickle
 import signal
 
 import pytest
+from typer.testing import CliRunner
 
 from fabric.errors import AccessError, InputError
+from paisoar.cli import app
 from tests.validation.fake import FakeFabric
 from tests.validation.judgement.test_judgement import change_port, site_with
 from tests.validation.test_extra_suites import LEAF
 from validation.certificates.certify import certify, lacking
 from validation.judgement.rejudge import disagreements
 from validation.results.journal import Journal, read_running
-from validation.results.store import altered_evidence, latest_run, list_runs
+from validation.results.prune import plan_pruning
+from validation.results.store import Store, altered_evidence, latest_run, list_runs
 from validation.run import run_suites
 from validation.suites import SUITES
 from validation.times import utc_now
@@ -57,7 +61,7 @@ def killed_in_step(fabric, step, *suites, **options):
 def test_every_suite_goes_on_after_a_kill(fabric, suite):
     steps = len(SUITES[suite].plan(fabric.site).steps)
     stopped = killed_in_step(fabric, steps, suite)
-    assert (stopped.status, stopped.suites) == ("running", ())
+    assert (stopped.status, stopped.suites) == ("interrupted", ())
     done = run(fabric, resume=True)
     assert fabric.steps_carried == 1  # all others were over
     assert (done.status, done.verdict) == ("complete", "PASS")
@@ -68,6 +72,35 @@ def test_every_suite_goes_on_after_a_kill(fabric, suite):
     assert read_running(done.folder) is None
     with pytest.raises(InputError, match="no interrupted run"):
         run(fabric, resume=True)
+
+
+def test_a_killed_run_is_interrupted_and_one_that_is_at_work_is_running(fabric):
+    stopped = killed_in_step(fabric, 2, "latency")
+    seen = []
+
+    def look(flows):
+        with Store(fabric.site) as store:
+            seen.append({run_id: status for run_id, (_, status) in store.begun().items()})
+        seen.append({found.id: found.status for found in list_runs(fabric.site)})
+
+    fabric.on_carry = look
+    second = run(fabric, "preflight")
+    assert seen
+    assert all(each == {stopped.id: "interrupted", second.id: "running"} for each in seen)
+    shown = CliRunner().invoke(app, ["runs", "list", "-f", str(fabric.site.path), "--json"])
+    statuses = [found["status"] for found in json.loads(shown.stdout)["runs"]]
+    assert statuses == ["interrupted", "complete"]
+    assert [going.run_id for going in plan_pruning(fabric.site, keep=1).going] == [stopped.id]
+
+
+def test_the_list_says_how_a_killed_run_goes_on(fabric):
+    killed_in_step(fabric, 2, "latency")
+    shown = CliRunner().invoke(app, ["runs", "list", "-f", str(fabric.site.path)])
+    assert "interrupted" in shown.stdout
+    assert "validate --resume" in shown.stdout
+    run(fabric, resume=True)
+    shown = CliRunner().invoke(app, ["runs", "list", "-f", str(fabric.site.path)])
+    assert "validate --resume" not in shown.stdout
 
 
 def test_suites_that_were_over_are_taken_over_and_the_whole_is_certified(fabric):
