@@ -10,9 +10,10 @@ Templates that name a variable are resolved, others are not: they may run progra
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def read_inventory(path: Path) -> Source:
     """Devices of an inventory. InputError where Ansible finds no host in it."""
     from ansible.inventory.manager import InventoryManager  # noqa: PLC0415 - a second to import
     from ansible.parsing.dataloader import DataLoader  # noqa: PLC0415
-    from ansible.parsing.vault import get_file_vault_secret  # noqa: PLC0415
+    from ansible.parsing.vault import VaultLib, get_file_vault_secret  # noqa: PLC0415
     from ansible.utils.display import Display  # noqa: PLC0415
     from ansible.vars.manager import VariableManager  # noqa: PLC0415
 
@@ -53,12 +54,14 @@ def read_inventory(path: Path) -> Source:
     warning, display = Display.warning, Display.display
     Display.warning = lambda _self, msg, *_a, **_k: told.append(str(msg))
     Display.display = lambda _self, msg, *_a, **_k: told.append(str(msg))
+    secrets = []
     try:
         loader = DataLoader()
         if os.environ.get(_VAULT):
             secret = get_file_vault_secret(os.environ[_VAULT], loader=loader)
             secret.load()
-            loader.set_vault_secrets([("default", secret)])
+            secrets.append(("default", secret))
+            loader.set_vault_secrets(secrets)
         sources = [str(source) for source in _sources(path)]
         inventory = InventoryManager(loader=loader, sources=sources)
         variables = VariableManager(loader=loader, inventory=inventory)
@@ -91,8 +94,9 @@ def read_inventory(path: Path) -> Source:
     ]
     beside = {name for name, _why in out}
     notes: list[str] = []
+    vault = VaultLib(secrets)
     devices = {
-        name: _device(path, name, groups, values, notes)
+        name: _device(path, name, groups, _opened(values, vault), notes)
         for name, groups, values in hosts
         if name not in beside
     }
@@ -141,17 +145,20 @@ def _device(
 ) -> SourceDevice:
     def value(*keys: str) -> str:
         for key in keys:
-            if values.get(key):
-                text = _resolved(str(values[key]), values)
-                if "{{" not in text and "{%" not in text:
-                    return text
+            with _unopened(path, name, key):
+                text = _resolved(str(values[key]), values) if values.get(key) else ""
+            if "{{" in text or "{%" in text:
                 notes.append(f"{name}: {key} is a template that is not resolved: {text}")
+            elif text:
+                return text
         return ""
 
     words = [group for group in groups if group not in ("all", "ungrouped")]
     os_name = system(value("paisoar_os", "ansible_network_os", "network_os"))
     kind = value("paisoar_kind") or kind_of(os_name, [*words, name])
     port = value("ansible_port")
+    with _unopened(path, name, "paisoar_nics"):
+        nics = nics_of(path, name, values.get("paisoar_nics"))
     return SourceDevice(
         name,
         kind,
@@ -162,8 +169,36 @@ def _device(
         value("ansible_host"),
         int(port) if port.isdecimal() else None,
         value("ansible_user"),
-        nics_of(path, name, values.get("paisoar_nics")),
+        nics,
     )
+
+
+def _opened(value: Any, vault: Any) -> Any:  # noqa: ANN401 - variables, and Ansible's VaultLib
+    """The variables with single vaulted values opened; what does not open stays as it is."""
+    from ansible.parsing.vault import VaultHelper  # noqa: PLC0415 - a second to import
+
+    if isinstance(value, Mapping):
+        return {key: _opened(one, vault) for key, one in value.items()}
+    sealed = VaultHelper.get_ciphertext(value, with_tags=False)
+    if sealed:
+        with contextlib.suppress(Exception):  # a password that nobody asks for here, say
+            return vault.decrypt(sealed).decode()
+    return value
+
+
+@contextlib.contextmanager
+def _unopened(path: Path, device: str, key: str) -> Iterator[None]:
+    """Name the variable whose vaulted value is looked at and could not be opened."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # Ansible's own, of many classes
+        raise InputError(
+            f"{device}: {key} is vaulted, and no password that is known opens it",
+            file=path,
+            advice=f"{_VAULT} names the file with the vault's password.",
+        ) from error
 
 
 def _resolved(text: str, values: Mapping[str, Any]) -> str:

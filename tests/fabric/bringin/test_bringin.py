@@ -158,6 +158,29 @@ def test_a_vault_is_opened_with_the_password_that_ansible_takes_or_named(tmp_pat
     assert "hidden-4711" not in site_yaml(source, site="x").text
 
 
+def test_a_single_vaulted_value_is_opened_or_named_with_its_host(tmp_path, monkeypatch):
+    from ansible.parsing.vault import VaultLib, VaultSecret
+
+    def vaulted(text, password):
+        lines = VaultLib([("default", VaultSecret(password))]).encrypt(text).decode().splitlines()
+        return "!vault |\n" + "".join(f"  {line}\n" for line in lines)
+
+    (tmp_path / "group_vars").mkdir()
+    (tmp_path / "group_vars/all.yml").write_text(
+        f"ansible_host: {vaulted('10.0.0.7', b's3cret')}"
+        f"ansible_password: {vaulted('hidden-4711', b'another')}"
+    )
+    (tmp_path / "hosts.ini").write_text("[leafs]\nleaf1\n")
+    (tmp_path / ".password").write_text("s3cret\n")
+    monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", str(tmp_path / ".password"))
+    assert read_source(tmp_path).devices["leaf1"].address == "10.0.0.7"
+    monkeypatch.delenv("ANSIBLE_VAULT_PASSWORD_FILE")
+    with pytest.raises(InputError) as caught:
+        read_source(tmp_path)
+    assert "leaf1: ansible_host is vaulted" in caught.value.message
+    assert "ANSIBLE_VAULT_PASSWORD_FILE" in caught.value.advice
+
+
 def test_of_a_device_that_may_be_anything_only_that_is_asked(tmp_path):
     (tmp_path / "hosts.ini").write_text("thing ansible_host=10.0.0.9\n")
     result = site_yaml(read_source(tmp_path / "hosts.ini"), site="x")
