@@ -21,6 +21,8 @@ from fabric.unread import Fact, lacking
 DEFAULT_MTU = 9100
 # Marks of green packets, which all are that no meter has coloured.
 _GREEN = {"ecn_green", "ecn_green_yellow", "ecn_green_red", "ecn_all"}
+# Fields of SCHEDULER: what is granted, and what is allowed at most.
+_SHAPES = {"cir", "pir"}
 _DYNAMIC = "NULL"  # profile of a group whose buffer the switch computes by itself
 
 
@@ -46,7 +48,7 @@ class PortReader:
             class_mtu_bytes=(mtu,) * PRIORITY_COUNT,
             pfc_priorities=numbers(maps.get("pfc_enable", "")),
             link_pause=False,
-            queues=self._queues(name),
+            queues=self._queues(name, maps),
             ingress_buffers=self._buffers(name, maps),
             watchdog=self._watchdog(name, maps),
         )
@@ -76,12 +78,16 @@ class PortReader:
         results = (integer(found, str(number), where) for number in range(PRIORITY_COUNT))
         return tuple(n if result is None else result for n, result in enumerate(results))
 
-    def _queues(self, port: str) -> tuple[Queue, ...]:
+    def _queues(self, port: str, maps: Row) -> tuple[Queue, ...]:
         rows = cells(self._tables.get("QUEUE", {}), port)
         weights: dict[int, int] = {}
         strict = set()
+        limits = {}
+        if _SHAPES & set(self._row("SCHEDULER", maps.get("scheduler", ""))):
+            self._unread.append(lacking(port, Fact.RATE, "SCHEDULER shapes it", "the port"))
         for number in range(PRIORITY_COUNT):
-            scheduler = self._scheduler(port, number, rows.get(number, {}))
+            scheduler = self._row("SCHEDULER", rows.get(number, {}).get("scheduler", ""))
+            limits[number] = self._limit_bps(port, number, scheduler)
             if scheduler.get("type") == "STRICT":
                 strict.add(number)
             else:
@@ -93,15 +99,26 @@ class PortReader:
                 number,
                 Scheduler("strict") if number in strict else Scheduler("ets", percents[number]),
                 self._ecn(port, number, rows.get(number, {})),
+                max_rate_bps=limits[number],
             )
             for number in range(PRIORITY_COUNT)
         )
 
-    def _scheduler(self, port: str, number: int, row: Row) -> Row:
-        found = self._row("SCHEDULER", row.get("scheduler", ""))
-        if {"pir", "cir"} & set(found):
-            self._unread.append(lacking(port, Fact.RATE, "SCHEDULER shapes it", f"queue {number}"))
-        return found
+    def _limit_bps(self, port: str, number: int, scheduler: Row) -> int:
+        """What the queue may send at most; 0 for its port's speed and more.
+
+        In bytes a second unless it is metered by packets (sonic-net/SONiC
+        doc/qos/scheduler/SONiC_QoS_Scheduler_Shaper.md, 3.2.1 and 3.4).
+        """
+        if "cir" in scheduler or scheduler.get("meter_type", "bytes") != "bytes":
+            if _SHAPES & set(scheduler):
+                why = "SCHEDULER shapes it"
+                self._unread.append(lacking(port, Fact.RATE, why, f"queue {number}"))
+            return 0
+        rate = integer(scheduler, "pir", f"scheduler of {port}|{number}") or 0
+        speed_mbps = integer(self._tables["PORT"][port], "speed", f"PORT|{port}")
+        enough = speed_mbps is not None and rate * 8 >= speed_mbps * 10**6
+        return 0 if enough else rate * 8
 
     def _ecn(self, port: str, number: int, row: Row) -> Ecn | None:
         profile = self._row("WRED_PROFILE", row.get("wred_profile", ""))

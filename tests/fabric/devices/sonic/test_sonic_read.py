@@ -184,11 +184,39 @@ def test_subinterfaces_and_inner_ports_are_no_front_ports():
     assert len(changed(more).ports) == 3
 
 
-def test_a_shaped_queue_is_said():
-    def shaped(tables):
-        tables["SCHEDULER"]["scheduler.0"]["pir"] = "125000000"
+def shaped(**fields):
+    return changed(lambda tables: tables["SCHEDULER"]["scheduler.0"].update(fields))
 
-    assert any(": rate limit of queue 0: " in line for line in changed(shaped).unread)
+
+def test_a_queues_peak_rate_is_in_bytes_a_second():
+    state = shaped(meter_type="bytes", pir="1250000000", pbs="8192")
+    limits = [queue.max_rate_bps for queue in state.port("Ethernet0").queues]
+    assert limits[0] == 10 * 10**9
+    assert shaped(pir="1250000000").port("Ethernet0").queues[0].max_rate_bps == 10 * 10**9
+    assert not any(": rate limit of queue 0: " in line for line in state.unread)
+
+
+def test_a_peak_rate_of_the_ports_speed_limits_nothing():
+    def at_speed(tables):
+        tables["PORT"]["Ethernet0"]["speed"] = "100000"
+        tables["SCHEDULER"]["scheduler.0"]["pir"] = "12500000000"
+
+    assert changed(at_speed).port("Ethernet0").queues[0].max_rate_bps == 0
+
+
+@pytest.mark.parametrize(
+    "fields", [{"pir": "125000000", "meter_type": "packets"}, {"pir": "125000000", "cir": "1"}]
+)
+def test_a_queue_that_is_shaped_otherwise_is_said(fields):
+    assert any(": rate limit of queue 0: " in line for line in shaped(**fields).unread)
+
+
+def test_a_shaped_port_is_said():
+    def port(tables):
+        tables["SCHEDULER"]["slow"] = {"meter_type": "bytes", "pir": "125000000"}
+        tables["PORT_QOS_MAP"]["Ethernet0"]["scheduler"] = "slow"
+
+    assert any("Ethernet0: rate limit of the port: " in line for line in changed(port).unread)
 
 
 def counters():
