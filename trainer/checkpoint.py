@@ -34,6 +34,7 @@ KEEP = 3
 _OVERHEAD_BYTES = 64 << 10
 _OVERHEAD_PER_VARIABLE_BYTES = 2 << 10
 _NAME = re.compile(r"epoch-(\d{5})(-step-(\d{7}))?")
+_ONE_BEFORE = "Remove this checkpoint's folder and resume from the one before."
 WEIGHTS, _OPTIMIZER, _META = "model.weights.h5", "optimizer.npz", "meta.json"
 
 
@@ -134,12 +135,25 @@ def read_meta(checkpoint: Path) -> dict[str, Any]:
     path = checkpoint / _META
     try:
         meta = json.loads(path.read_text())
-        known = meta["format"] == FORMAT and isinstance(meta["plan"], dict)
+        known = meta["format"] == FORMAT
+        whole = not known or _is_whole(meta)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"cannot be read: {error!r}", file=path) from error
+        raise InputError(f"cannot be read: {error!r}", file=path, advice=_ONE_BEFORE) from error
+    if not whole:
+        raise InputError("is damaged: parts of it are missing", file=path, advice=_ONE_BEFORE)
     if not known:
         raise InputError(f"is of format {meta['format']!r}, not {FORMAT}", file=path)
     return dict(meta)
+
+
+def _is_whole(meta: dict[str, Any]) -> bool:
+    """Whether all is there that every checkpoint of this format has."""
+    return (
+        isinstance(meta.get("plan"), dict)
+        and {WEIGHTS, _OPTIMIZER} <= set(meta.get("sha256") or ())
+        and isinstance(meta.get("epoch"), int)
+        and isinstance(meta.get("step"), int)
+    )
 
 
 def check_plan(checkpoint: Path, plan: dict[str, Any]) -> None:
@@ -170,7 +184,7 @@ def load_checkpoint(checkpoint: Path, model: Any, optimizer: Any) -> Position:  
             raise InputError(
                 "is damaged: its SHA-256 is not what meta.json says",
                 file=path,
-                advice="Remove this checkpoint's folder and resume from the one before.",
+                advice=_ONE_BEFORE,
             )
     model.load_weights(checkpoint / WEIGHTS)
     with np.load(checkpoint / _OPTIMIZER) as saved:

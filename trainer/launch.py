@@ -20,7 +20,7 @@ from trainer.orders import JobOrders
 from trainer.rank import Orders
 from trainer.spec import PATIENCE_S, EpochRecord, Progress, TrainingPlan, check_data
 from trainer.supervise import Meeting, Place, run_one, run_ranks, threads_for
-from trainer.timeline import write_trace
+from trainer.timeline import check_trace_file, write_trace
 from validation.gate import GatePass
 
 __all__ = ["EpochRecord", "JobSpec", "Progress", "TrainResult", "TrainingPlan", "train"]
@@ -181,9 +181,21 @@ def _way_on(job: JobSpec) -> str:
     return ""
 
 
+def _keep_trace(path: Path | None, spans: dict[int, list[Any]]) -> str:
+    """Write a failed job's timeline; what hinders that is returned and hides no other error."""
+    if path is not None:
+        try:
+            write_trace(path, spans)
+        except OSError as error:
+            return f"The timeline cannot be written to {path}: {error.strerror}."
+    return ""
+
+
 def _train(job: JobSpec, on_event: Callable[[Progress], None] | None) -> TrainResult:
     began = time.monotonic()
     plan = job.plan
+    if job.timeline is not None:
+        check_trace_file(job.timeline)
     if job.places is None or not any(place.command for place in job.places):
         check_data(plan.data)
         # On other hosts it is rank 0 that looks: this one need not share their disks.
@@ -230,12 +242,15 @@ def _train(job: JobSpec, on_event: Callable[[Progress], None] | None) -> TrainRe
             logs=job.logs,
         )
     except PeerError as error:
-        error.advice = " ".join(filter(None, (error.advice, _way_on(job))))
+        # Also of a job that failed the timeline is written: then it is wanted most.
+        untraced = _keep_trace(job.timeline, spans)
+        error.advice = " ".join(filter(None, (error.advice, _way_on(job), untraced)))
         raise
-    finally:
-        # Also of a job that failed: then it is wanted most.
-        if job.timeline is not None:
-            write_trace(job.timeline, spans)
+    except BaseException:
+        _keep_trace(job.timeline, spans)
+        raise
+    if job.timeline is not None:
+        write_trace(job.timeline, spans)
     for rank, lines in enumerate(outcome.printed):
         for line in lines:
             tell(Progress("note", rank, message=line))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import os
 import runpy
 import signal
@@ -157,8 +158,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _start(chosen: argparse.Namespace) -> None:
-    if chosen.patience <= 0:
-        raise InputError(f"{chosen.patience:g} s are no patience", key="--patience")
+    if not 0 < chosen.patience < math.inf:
+        raise InputError(
+            f"{chosen.patience:g} s are no patience", key="--patience", advice="Give 1 or more."
+        )
     # On other hosts each rank looks for itself.
     if chosen.launch != "ssh" and not chosen.script.is_file():
         raise InputError("there is no such script", file=chosen.script)

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from fabric.errors import InputError
 from trainer.collective.communicator import Communicator
 from trainer.collective.courier import Courier, Ticket
 
@@ -136,6 +138,20 @@ def trace_document(ranks: Mapping[int, Sequence[Sequence[Any]]]) -> dict[str, An
             for thread, name, start_us, spent_us in spans
         ]
     return {"traceEvents": events, "displayTimeUnit": "ms"}
+
+
+def check_trace_file(path: Path) -> None:
+    """InputError unless a trace can be written there; asked before a job, not after it."""
+    folder = path.parent
+    if path.is_dir():
+        why = "is a folder, not a file"
+    elif not folder.is_dir():
+        why = f"there is no folder {folder}"
+    elif not os.access(path if path.exists() else folder, os.W_OK):
+        why = "cannot be written"
+    else:
+        return
+    raise InputError(why, file=path, key="timeline", advice="Name a file in a folder of yours.")
 
 
 def write_trace(path: Path, ranks: Mapping[int, Sequence[Sequence[Any]]]) -> None:

@@ -95,8 +95,9 @@ def test_a_process_learns_its_place_from_its_scheduler(environ, share):
     ],
 )
 def test_variables_that_make_no_sense_are_named(environ, said):
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=said) as refused:
         detect(environ)
+    assert "--launch local" in refused.value.advice
 
 
 def test_the_meeting_file_is_its_users_alone_and_gone_afterwards(tmp_path, monkeypatch):

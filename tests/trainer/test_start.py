@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from fabric.errors import GateRefusedError, PeerError
+from fabric.errors import GateRefusedError, InputError, PeerError
 from tests.sites import make_site
 from tests.trainer.test_launch import PASS
-from trainer.start import run_script
+from trainer.start import main, run_script
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = "examples/train_digits.py"
@@ -278,3 +278,9 @@ def test_sources_that_autograph_has_generated_are_removed(site_file, script, tmp
     code, _, error = end(begin(*START, "-f", site_file, "--ranks", "1", script(more)))
     assert code == (3 if end_ else 0), error
     assert not generated.exists()
+
+
+def test_a_patience_that_is_no_number_of_seconds_is_refused(capsys):
+    for patience in ("nan", "inf", "0"):
+        assert main(["--patience", patience, EXAMPLE]) == InputError.exit_code
+        assert "no patience" in capsys.readouterr().err

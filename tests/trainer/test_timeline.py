@@ -2,9 +2,13 @@ import json
 import time
 
 import numpy as np
+import pytest
 
-from trainer import timeline
+from fabric.errors import InputError, PeerError
+from tests.trainer.test_launch import PASS
+from trainer import launch, timeline
 from trainer.collective.communicator import alone
+from trainer.launch import JobSpec, TrainingPlan, train
 from trainer.timeline import TracedCourier, trace_document, write_trace
 
 
@@ -54,3 +58,29 @@ def test_a_failed_collective_is_remembered_by_the_communicator_itself():
     courier.close()
     timeline.stop()
     assert trace_document({}) == {"traceEvents": [], "displayTimeUnit": "ms"}
+
+
+def test_a_timeline_that_cannot_be_written_is_refused_before_training(tmp_path):
+    events = []
+    for path, said in (
+        (tmp_path / "nowhere" / "trace.json", "there is no folder"),
+        (tmp_path, "is a folder, not a file"),
+    ):
+        job = JobSpec(gate_pass=PASS, plan=TrainingPlan(ranks=1, steps=1), timeline=path)
+        with pytest.raises(InputError, match=said):
+            train(job, events.append)
+    assert events == []
+
+
+def test_a_timeline_that_is_lost_hides_no_lost_rank(tmp_path, monkeypatch):
+    path = tmp_path / "gone" / "trace.json"
+    path.parent.mkdir()
+
+    def lose(*_args, **_more):
+        path.parent.rmdir()
+        raise PeerError("rank 1 was lost")
+
+    monkeypatch.setattr(launch, "run_ranks", lose)
+    with pytest.raises(PeerError, match="rank 1 was lost") as lost:
+        train(JobSpec(gate_pass=PASS, plan=TrainingPlan(ranks=2), timeline=path))
+    assert f"cannot be written to {path}" in lost.value.advice

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from fabric.errors import InputError
 
+_ALONE = "Set it right on every rank, or give --launch local to start ranks from here."
+
 
 @dataclass(frozen=True)
 class Share:
@@ -41,8 +43,9 @@ def detect(environ: Mapping[str, str]) -> Share | None:
         if share is not None:
             if not 0 <= share.rank < share.size:
                 raise InputError(
-                    f"{share.scheduler} calls this rank {share.rank} of {share.size}",
+                    f"by {share.scheduler} this is rank {share.rank} of {share.size}",
                     key="environment",
+                    advice="Ranks count from 0. " + _ALONE,
                 )
             return share
     return None
@@ -69,7 +72,9 @@ def _tasks_on_node(env: Mapping[str, str]) -> int:
     for part in text.split(","):
         found = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part)
         if not found:
-            raise InputError(f"cannot read {text!r}", key="SLURM_STEP_TASKS_PER_NODE")
+            raise InputError(
+                f"cannot read {text!r}", key="SLURM_STEP_TASKS_PER_NODE", advice=_ALONE
+            )
         counts += [int(found[1])] * int(found[2] or 1)
     node = _number(env, "SLURM_NODEID", default=0)
     return counts[node] if node < len(counts) else 1
@@ -110,9 +115,9 @@ def _number(env: Mapping[str, str], *names: str, default: int | None = None) -> 
             try:
                 return int(env[name])
             except ValueError:
-                raise InputError(f"{env[name]!r} is no number", key=name) from None
+                raise InputError(f"{env[name]!r} is no number", key=name, advice=_ALONE) from None
     if default is None:
-        raise InputError("is not set", key=names[0])
+        raise InputError("is not set", key=names[0], advice=_ALONE)
     return default
 
 

@@ -6,6 +6,7 @@ XLA: what is to see of that (in ``refusals``) comes before.
 
 from __future__ import annotations
 
+import json
 import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -162,6 +163,11 @@ def _look_at_checkpoints(folder: Path) -> None:
     (latest / "optimizer.npz").write_bytes(data)
     with pytest.raises(InputError, match="damaged"):
         load_checkpoint(latest, model, optimizer)
+    del meta["sha256"]
+    (latest / "meta.json").write_text(json.dumps(meta))
+    with pytest.raises(InputError, match="damaged.*missing") as damaged:
+        read_meta(latest)
+    assert "the one before" in damaged.value.advice
 
 
 def check_a_full_disk_costs_no_earlier_checkpoint(context: RankContext) -> None:
