@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -42,6 +43,11 @@ class Refusal:
     reason: str
     message: str
     advice: str
+
+
+def job_folder(jobs: Path, at: datetime) -> Path:
+    """A folder of a job's own, also where another starts in the same second; not yet made."""
+    return jobs / f"{at:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
 def save_training(folder: Path, plan: TrainingPlan, result: TrainResult) -> Path:

@@ -196,7 +196,7 @@ def start(
     """
     from trainer.launch import JobSpec, Progress
     from trainer.launch import train as launch
-    from trainer.record import forget_refusal, save_refusal, save_training
+    from trainer.record import forget_refusal, job_folder, save_refusal, save_training
     from trainer.ways import meeting, own_network, places_for
     from validation.gate import open_gate
 
@@ -215,7 +215,7 @@ def start(
             save_refusal(jobs, error, datetime.now(UTC))
         raise
     forget_refusal(jobs)
-    folder = resume or jobs / f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    folder = resume or job_folder(jobs, datetime.now(UTC))
     places = places_for(site, wanted, plan.ranks, over_ssh=over_ssh, share=share, wishes=network)
     meets = meeting(site, wanted, over_ssh=over_ssh, share=share)
     with meets as place_to_meet, ui.steps("training") as step:
