@@ -65,6 +65,14 @@ def _source(path: Path, lists: Lists) -> Source:
     seen: dict[str, str] = {}
     for item in lists.devices:
         name = str(item.get("name") or "")
+        for key in ("device_type", "primary_ip4", "primary_ip", "config_context"):
+            if not isinstance(item.get(key) or {}, Mapping):
+                raise InputError(
+                    f"device {name}: {key} is {item[key]!r}, and no object",
+                    file=path,
+                    key=key,
+                    advice="Keep what /api/dcim/devices/?limit=0 answers, as it is.",
+                )
         if not name:
             out.append((str(item.get("display") or f"id {item.get('id')}"), "it has no name"))
             continue

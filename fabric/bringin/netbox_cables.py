@@ -80,10 +80,17 @@ def _direct(
     items: Sequence[Item], notes: list[str]
 ) -> Iterator[tuple[PortRef, PortRef, float | None]]:
     absent = 0
+    open_ended: list[PortRef] = []
     for item in items:
-        a, b = _terminations(item, "a"), _terminations(item, "b")
-        if not a or not b:
-            continue  # power, console, patch panels
+        try:
+            a, b = _terminations(item, "a"), _terminations(item, "b")
+            length_m = _metres(item)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise ValueError(f"cable {item.get('id')}: {error!r}") from error
+        if not a or not b:  # power, console, patch panels, or an end that nobody has entered
+            if (a and _is_open(item, "b")) or (b and _is_open(item, "a")):
+                open_ended += a or b
+            continue
         if slug(item.get("status")) in _NOT_THERE:
             absent += 1
         elif len(a) != len(b):
@@ -93,8 +100,11 @@ def _direct(
                 "a port that is broken out has an interface for each part"
             )
         else:
-            length_m = _metres(item)
             yield from ((one, other, length_m) for one, other in zip(a, b, strict=True))
+    if open_ended:
+        some = ", ".join(map(str, open_ended[:_QUOTED]))
+        more = f" and {len(open_ended) - _QUOTED} more" if len(open_ended) > _QUOTED else ""
+        notes.append(f"cables left out, their other end is missing in NetBox: {some}{more}")
     if absent:
         notes.append(f"cables left out, planned or being removed: {absent}")
 
@@ -123,6 +133,12 @@ def _terminations(item: Item, side: str) -> list[PortRef]:
         if one.get("object_type", _INTERFACE) == _INTERFACE
     ]
     return [end for end in ends if end is not None]
+
+
+def _is_open(item: Item, side: str) -> bool:
+    """Whether nothing at all is entered at this side, not even a panel."""
+    many = item.get(f"{side}_terminations")
+    return not (many or item.get(f"termination_{side}"))
 
 
 def _port(item: Item) -> Port:

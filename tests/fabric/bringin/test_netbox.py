@@ -333,3 +333,28 @@ def test_ansibles_own_list_is_told_from_an_export(tmp_path):
     path.write_text('{"_meta": {"hostvars": {}}, "all": {"children": []}}')
     with pytest.raises(InputError, match="ansible-inventory --list"):
         read_source(path)
+
+
+@pytest.mark.parametrize("missing", [[], None])
+def test_a_cable_of_which_one_end_is_missing_is_named(read, missing):
+    export = netbox()
+    export["cables"].append(cable(end("leaf1", "Ethernet1/9"), missing))
+    panel = [{"object_type": "dcim.frontport", "object": {"device": {"name": "p"}, "name": "1"}}]
+    export["cables"].append(cable(end("leaf1", "Ethernet1/10"), panel))
+    notes = [note for note in read(export).notes if "other end" in note]
+    assert notes == ["cables left out, their other end is missing in NetBox: leaf1:Ethernet1/9"]
+
+
+@pytest.mark.parametrize("key", ["device_type", "primary_ip4", "config_context"])
+def test_a_device_that_is_not_as_netbox_writes_it_is_named_with_the_key(read, key):
+    export = netbox()
+    export["devices"]["results"][0][key] = "text"
+    with pytest.raises(InputError, match=f"device leaf1: {key} is 'text'"):
+        read(export)
+
+
+def test_a_cable_whose_length_is_no_number_is_named(read):
+    export = netbox()
+    export["cables"][0] |= {"id": 17, "length": "long"}
+    with pytest.raises(InputError, match="cable 17"):
+        read(export)
