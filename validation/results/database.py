@@ -12,7 +12,7 @@ from sqlalchemy import URL, create_engine, event, make_url
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from fabric.errors import ToolError
+from fabric.errors import InputError, ToolError
 
 DATABASE_VARIABLE = "PAISOAR_DATABASE_URL"
 _POSTGRESQL = ("postgres", "postgresql")
@@ -24,7 +24,8 @@ _CONNECT_TIMEOUT_S = 10
 def open_database(url: str | URL) -> tuple[str, Engine]:
     """A database that was named, and how to call it: its file, or its URL without secrets.
 
-    ToolError where it is no URL that SQLAlchemy knows, or its driver is not installed.
+    InputError where it is no URL that SQLAlchemy knows, ToolError where its driver is not
+    installed.
     """
     try:
         parsed = make_url(url)
@@ -43,9 +44,11 @@ def open_database(url: str | URL) -> tuple[str, Engine]:
             "pip install 'paisoar[postgresql]'.",
         ) from error
     except (SQLAlchemyError, ValueError) as error:
-        raise ToolError(
-            f"the results database cannot be opened: {first_line(error)}",
-            advice=f"{DATABASE_VARIABLE} names it as a SQLAlchemy URL; unset it for SQLite.",
+        raise InputError(
+            f"this names no database: {first_line(error)}",
+            key=DATABASE_VARIABLE,
+            advice="Give a SQLAlchemy URL, as postgresql://USER@HOST/DATABASE, or unset it for "
+            "SQLite.",
         ) from error
     if engine.dialect.name != "sqlite":
         return shown(parsed), engine

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from fabric.errors import ToolError
+from fabric.errors import PaisoarError
 from tests.validation.results.postgresql import PASSWORD
 from validation.certificates.certify import certify
 from validation.gate import open_gate
@@ -69,18 +69,18 @@ def test_the_password_is_in_no_name_and_no_error(site, postgresql, monkeypatch):
         assert PASSWORD not in store.name
         assert "127.0.0.1" in store.name
     port_gone = postgresql.replace("@127.0.0.1:", "@127.0.0.1:1")[: -len("x")]
-    for url in (
-        postgresql.replace("paisoar:", "stranger:"),
-        postgresql + "gone",
-        port_gone,
-        f"postgresql://paisoar@127.0.0.1:1/x?password={PASSWORD}",
-        f"postgresql://paisoar:{PASSWORD}@127.0.0.1:nonsense/x",
+    for url, exit_code in (
+        (postgresql.replace("paisoar:", "stranger:"), 3),
+        (postgresql + "gone", 3),
+        (port_gone, 3),
+        (f"postgresql://paisoar@127.0.0.1:1/x?password={PASSWORD}", 3),
+        (f"postgresql://paisoar:{PASSWORD}@127.0.0.1:nonsense/x", 2),
     ):
         monkeypatch.setenv(DATABASE_VARIABLE, url)
-        with pytest.raises(ToolError) as error:
+        with pytest.raises(PaisoarError) as error:
             Store(site)
         assert PASSWORD not in str(error.value)
-        assert error.value.exit_code == 3
+        assert error.value.exit_code == exit_code
 
 
 def test_the_command_shows_the_runs_and_no_password(fabric, postgresql):
