@@ -125,7 +125,7 @@ def write(
                 f"better; {compared.verdict} then, {content.verdict} now."
             )
         out.print(
-            f"{content.verdict}, evidence class {content.evidence_class}. {_next(file, done)}"
+            f"{content.verdict}, evidence class {content.evidence_class}. {_next(site, done)}"
         )
 
     return Answer(document, show)
@@ -192,9 +192,12 @@ def _soaked(site: Site, run_id: str) -> ValidationRun | None:
     return named
 
 
-def _next(file: Path, done: ValidationRun) -> str:
+def _next(site: Site, done: ValidationRun) -> str:
+    from paisoar.commands.validate import lacking_suites
+
+    file = site.path
     if done.verdict == "PASS":
-        return (
+        return lacking_suites(done, site) or (
             f"Next: {command_line('certify', file)}, or {command_line('train', file)} "
             "where that is done."
         )

@@ -274,19 +274,26 @@ def _spread_over_links(done: ValidationRun, site: Site) -> str:
 
 
 def _next(done: ValidationRun, site: Site) -> str:
-    from validation.suites import certified_suites
-
     if done.unread:
         return f"Next: bring back what did not answer, then: {command_line('validate', site.path)}"
     if done.verdict != "PASS":
         return f"Next: {command_line('audit', site.path)} says what is wrong with the settings."
-    absent = [name for name in certified_suites(site) if done.suite(name) is None]
-    if absent:
-        return (
-            f"A certificate also asks for {', '.join(absent)}, all in one run. "
-            f"Next: {command_line('validate', site.path)}"
-        )
+    if said := lacking_suites(done, site):
+        return said
     return f"Next: {command_line('certify', site.path)}" + _named_run(done, site)
+
+
+def lacking_suites(done: ValidationRun, site: Site) -> str:
+    """Which suites a certificate asks for that this run has not; empty where it has all."""
+    from validation.suites import certified_suites
+
+    absent = [name for name in certified_suites(site) if done.suite(name) is None]
+    if not absent:
+        return ""
+    return (
+        f"A certificate also asks for {', '.join(absent)}, all in one run. "
+        f"Next: {command_line('validate', site.path)}"
+    )
 
 
 def _named_run(done: ValidationRun, site: Site) -> str:

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
+from fabric.site import load_site
 from paisoar.cli import app
 from paisoar.commands import report, train
 from paisoar.console import console
@@ -33,12 +34,11 @@ def test_training_ends_with_its_weights_the_way_on_and_the_next_command(capsys):
     assert text.endswith("Next: paisoar report -f other.yaml\n")
 
 
-@pytest.mark.parametrize(
-    ("verdict", "command"), [("PASS", "certify -f x.yaml"), ("FAIL", "audit -f x.yaml")]
-)
-def test_a_report_ends_with_the_next_command(verdict, command):
-    said = report._next(Path("x.yaml"), SimpleNamespace(verdict=verdict))
-    assert said.startswith(f"Next: paisoar {command}")
+@pytest.mark.parametrize(("verdict", "command"), [("PASS", "certify"), ("FAIL", "audit")])
+def test_a_report_ends_with_the_next_command(tmp_path, verdict, command):
+    site = load_site(write_site(tmp_path))
+    done = SimpleNamespace(verdict=verdict, suite=lambda name: name)
+    assert report._next(site, done).startswith(f"Next: paisoar {command} -f {site.path}")
 
 
 def test_a_plan_says_how_to_make_unknown_devices_known(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from paisoar.cli import app
+from validation.results.database import DATABASE_VARIABLE
 from validation.results.store import Store, database_path
 from validation.run import run_suites
 
@@ -123,3 +124,22 @@ def test_a_database_that_is_none_is_bad_input(site):
     database_path(site).parent.mkdir(parents=True)
     database_path(site).write_text("no database" * 100)
     assert runs(site, "list").exit_code == 2
+
+
+@pytest.mark.parametrize("url", ["nonsense", "postgresql://host:port/x", "nosuch://host/x"])
+def test_a_variable_that_names_no_database_is_bad_input(fabric, monkeypatch, url):
+    monkeypatch.setenv(DATABASE_VARIABLE, url)
+    result = runs(fabric.site, "list")
+    assert result.exit_code == 2
+    assert DATABASE_VARIABLE in result.stderr
+    assert "postgresql://USER@HOST/DATABASE" in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_the_report_of_some_suites_does_not_send_to_certify(fabric, two):
+    good, _ = two
+    command = ["report", "-f", str(fabric.site.path), "--run", good.id]
+    told = " ".join(CliRunner().invoke(app, command).stdout.split())
+    assert "A certificate also asks for latency, bandwidth, incast, all in one run." in told
+    assert "paisoar validate" in told
+    assert "paisoar certify" not in told
