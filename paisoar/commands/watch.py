@@ -116,6 +116,8 @@ def _answer(last: Round | None, *, once: bool) -> Answer:
             out.print(str(finding))
         name = last.certificate.id if last.certificate else "no certificate"
         state = f"does not hold ({last.reason})" if last.reason else "holds"
+        if not last.reason and not last.good:
+            state = "is not revoked (--on-drift warn), but does not survive what is above"
         out.print(
             f"{name} {state}; {count_of(len(last.reading.devices), 'device')} asked, "
             f"{len(last.seen.failed)} did not answer, {count_of(len(last.findings), 'finding')}."

@@ -7,6 +7,8 @@ import pytest
 
 from fabric.errors import GateRefusedError
 from fabric.qos import PortFacts
+from paisoar.commands.watch import _answer
+from paisoar.console import console
 from validation.certificates import certificate
 from validation.gate import open_gate_quickly
 from validation.watch.baseline import baseline_path
@@ -148,6 +150,16 @@ def test_counters_that_were_kept_badly_only_start_anew(fabric, signed, watching,
     fabric.values["leaf1", "Ethernet1/1", "link_down_events", None] += 1
     baseline_path(fabric.site).write_bytes(kept)
     assert watching(restart=True).good
+
+
+def test_a_warned_of_certificate_is_not_said_to_hold(fabric, signed, watching, capsys):
+    fabric.states["leaf2"] = replace(fabric.states["leaf2"], firmware="2")
+    answer = _answer(watching("warn"), once=True)
+    answer.show(console())
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"{signed.id} is not revoked (--on-drift warn), but does not survive" in told
+    assert "holds" not in told
+    assert (answer.good, answer.exit_code) == (False, 1)
 
 
 def test_what_a_validation_did_before_its_certificate_is_not_held_against_it(
