@@ -15,12 +15,14 @@ leaves the earlier checkpoints as they were.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import json
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,6 +57,30 @@ class Position:
         """The folder's name; names sort as positions do."""
         within = f"-step-{self.step_in_epoch:07d}" if self.step_in_epoch else ""
         return f"epoch-{self.epoch:05d}{within}"
+
+
+@contextlib.contextmanager
+def only_job_in(folder: Path, *, make: bool = True) -> Iterator[None]:
+    """Keep other jobs out of a folder of checkpoints; InputError where one is at work there.
+
+    A folder that is not there is made, unless there is to be something in it already.
+    What hinders the locking itself is left to who writes: some file systems have none.
+    """
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            if make:
+                folder.mkdir(parents=True, exist_ok=True)
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            stack.callback(os.close, handle)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(
+                    "another job is training into this folder",
+                    file=folder,
+                    advice="Wait until it has ended, or train into a folder of its own.",
+                ) from None
+        yield
 
 
 def save_checkpoint(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from trainer.checkpoint import (
     check_plan,
     latest_checkpoint,
     load_checkpoint,
+    only_job_in,
     random_states,
     read_meta,
     save_checkpoint,
@@ -47,7 +49,14 @@ def run(context: RankContext, payload: dict[str, Any]) -> dict[str, Any]:
     """Train as one rank; the result is this rank's part of :class:`~trainer.spec.TrainResult`."""
     tf.config.experimental.enable_op_determinism()
     orders = agree_on_orders(context, JobOrders.from_payload(payload))
-    job = _Job(context, orders)
+    folder = orders.checkpoint_folder
+    with contextlib.ExitStack() as stack:
+        if context.membership.rank == 0 and folder is not None:
+            stack.enter_context(only_job_in(folder, make=not orders.resume))
+        return _run(_Job(context, orders))
+
+
+def _run(job: _Job) -> dict[str, Any]:
     try:
         return job.run()
     except tf.errors.ResourceExhaustedError as error:

@@ -10,7 +10,7 @@ import pytest
 
 from fabric.errors import GateRefusedError, InputError
 from tests.trainer.leftovers import ranks_left
-from trainer.checkpoint import latest_checkpoint, read_meta
+from trainer.checkpoint import latest_checkpoint, only_job_in, read_meta
 from trainer.collective.errors import LostPeerError
 from trainer.launch import EpochRecord, JobSpec, TrainingPlan, train
 from validation.gate import GatePass
@@ -143,3 +143,16 @@ def test_a_training_that_lost_a_rank_goes_on_from_its_last_checkpoint(tmp_path):
                 resume=True,
             )
         )
+
+
+@pytest.mark.slow
+def test_two_jobs_do_not_train_into_one_folder(tmp_path):
+    plan = TrainingPlan(epochs=1, batch_size=64)
+    with only_job_in(tmp_path), pytest.raises(InputError, match="another job") as caught:
+        train(JobSpec(PASS, plan, transport="tcp", checkpoint_folder=tmp_path))
+    assert str(tmp_path) in str(caught.value)
+    assert "folder of its own" in str(caught.value)
+    assert not ranks_left()
+    with only_job_in(tmp_path):
+        pass
+    assert list(tmp_path.iterdir()) == []
