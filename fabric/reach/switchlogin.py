@@ -12,6 +12,7 @@ import paramiko
 from netmiko.channel import SSHChannel
 from netmiko.exceptions import NetmikoAuthenticationException, NetmikoBaseException
 from paramiko import SSHException
+from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 from paramiko.ssh_exception import NoValidConnectionsError
 
 from fabric.errors import UnreachableError
@@ -90,8 +91,13 @@ def log_in(device: str, access: Access, netmiko_type: str) -> Any:  # noqa: ANN4
             f"refused: {_last_line(error)}",
             advice="Set PAISOAR_SWITCH_USER and PAISOAR_SWITCH_KEY or PAISOAR_SWITCH_PASSWORD.",
         ) from error
-    except SESSION_ERRORS as error:
+    except (InvalidHostKey, *SESSION_ERRORS) as error:
         text = str(error)
+        # What is wrong with a key is a ValueError of several libraries.
+        if isinstance(error, InvalidHostKey | ValueError):
+            damaged = _damaged_line(access)
+            if damaged:
+                raise _no_key(device, doing, access, damaged) from error
         cause = error.__context__
         if "does not match" in text or "not found in known_hosts" in text:
             raise UnreachableError(
@@ -107,6 +113,31 @@ def log_in(device: str, access: Access, netmiko_type: str) -> Any:  # noqa: ANN4
         if isinstance(cause, OSError):
             text = cause.strerror or str(cause) or type(cause).__name__
         raise UnreachableError(device, doing, first_line(text)) from error
+
+
+def _damaged_line(access: Access) -> int:
+    """The number of the first known host key that cannot be read; 0 where all can."""
+    for number, line in enumerate(
+        access.known_hosts.read_text(errors="replace").splitlines(), start=1
+    ):
+        if line.strip() and not line.strip().startswith("#"):
+            try:
+                HostKeyEntry.from_line(line.strip(), number)
+            except SSHException:
+                continue  # paramiko passes over these
+            except (InvalidHostKey, ValueError):
+                return number
+    return 0
+
+
+def _no_key(device: str, doing: str, access: Access, number: int) -> UnreachableError:
+    return UnreachableError(
+        device,
+        doing,
+        f"{access.known_hosts}, line {number}: what stands there is no host key",
+        advice="Take the line out, or put the key there anew (ssh-keyscan, checked against the "
+        "console).",
+    )
 
 
 def _no_ssh(device: str, doing: str, access: Access, waited_s: float) -> UnreachableError:
