@@ -267,7 +267,7 @@ def test_the_database_may_be_another_one(fabric, tmp_path, monkeypatch):
     assert not (fabric.site.state_dir / "validation" / "results.sqlite").exists()
     assert load_run(fabric.site, made.id) == made
     monkeypatch.setenv("PAISOAR_DATABASE_URL", "nonsense://")
-    with pytest.raises(ToolError, match="PAISOAR_DATABASE_URL"):
+    with pytest.raises(InputError, match="PAISOAR_DATABASE_URL"):
         Store(fabric.site)
 
 
