@@ -171,15 +171,16 @@ def test_a_host_that_marks_otherwise_is_found_by_the_counters_and_named(walked):
     tos = "/sys/kernel/config/rdma_cm/rxe0/ports/1/default_roce_tos"
     on(folder, "host2", f"echo 0 > {tos}")
     try:
-        found = paisoar(folder, "validate", "preflight", "--rdma-cm", code=1)
+        for _ in range(3):
+            found = paisoar(folder, "validate", "preflight", "--rdma-cm", code=1)
+            checks = [check for suite in found["suites"] for check in suite["checks"]]
+            failed = [check for check in checks if check["verdict"] == "FAIL"]
+            if not any(check["id"] == "preflight.reach" for check in failed):
+                break
+            # On a busy machine a pair may break off: nobody knows what it has sent.
     finally:
         on(folder, "host2", f"echo 106 > {tos}")
-    bad = [
-        check
-        for suite in found["suites"]
-        for check in suite["checks"]
-        if check["id"] == "preflight.priority" and check["verdict"] == "FAIL"
-    ]
+    bad = [check for check in failed if check["id"] == "preflight.priority"]
     (first,) = [check for check in bad if check["subject"].startswith("host")]
     assert first["subject"] == "host2:ens1f0 -> switch1:swp2"
     assert first["device"] == "host2"
