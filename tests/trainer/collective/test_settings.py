@@ -1,5 +1,5 @@
-import socket
 import re
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
