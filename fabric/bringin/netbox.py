@@ -68,7 +68,7 @@ def _source(path: Path, lists: Lists) -> Source:
         for key in ("device_type", "primary_ip4", "primary_ip", "config_context"):
             if not isinstance(item.get(key) or {}, Mapping):
                 raise InputError(
-                    f"device {name}: {key} is {item[key]!r}, and no object",
+                    f"device {name}: {key} is a {type(item[key]).__name__}, and no object",
                     file=path,
                     key=key,
                     advice="Keep what /api/dcim/devices/?limit=0 answers, as it is.",
