@@ -39,6 +39,17 @@ def main() -> None:
     finally:
         if interruptible:
             signal.signal(signal.SIGINT, _leave)
+        _forget_interrupt()
+
+
+def _forget_interrupt() -> None:
+    """Keep Python from ending by the signal, and not with our exit code, after an interrupt.
+
+    It does so where a KeyboardInterrupt left source text that was being run, as every
+    dataclass does that is made by an import; running another such text clears that mark
+    (CPython 3.11, Python/pythonrun.c, run_eval_code_obj).
+    """
+    eval("0")  # noqa: S307 - a constant
 
 
 def _leave_before(_signal: int, _frame: FrameType | None) -> None:

@@ -90,6 +90,25 @@ def test_ctrl_c_amid_the_imports_ends_with_130(tmp_path):
     assert process.returncode == 130
 
 
+def test_ctrl_c_while_source_text_is_run_ends_with_130_all_the_same(tmp_path):
+    """As in the midst of making a dataclass: Python itself would end by the signal then."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import paisoar.running\n"
+        "from paisoar.__main__ import main\n"
+        "def carry_out(*_):\n"
+        "    try:\n"
+        "        exec('import os, signal; os.kill(os.getpid(), signal.SIGINT); 0')\n"
+        "    except KeyboardInterrupt:\n"
+        "        return 130\n"
+        "paisoar.running.carry_out = carry_out\n"
+        "main()\n"
+    )
+    started = [sys.executable, "-m", "program", "check"]
+    done = subprocess.run(started, cwd=tmp_path, timeout=60, check=False)
+    assert done.returncode == 130
+
+
 def test_ctrl_c_before_a_command_has_begun_ends_with_130(capsys):
     from paisoar.running import carry_out
 
