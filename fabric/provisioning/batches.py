@@ -20,6 +20,9 @@ from fabric.provisioning.stop import StopSwitch
 from fabric.reach.inventory import passwords, write_inventory
 from fabric.site import Site, SwitchSpec
 
+# The folder, in that of a run, of the changes as plans of one device each.
+ORDERS = "orders"
+
 _STATES: dict[str, EventState] = {
     "runner_on_start": "started",
     "runner_on_ok": "ok",
@@ -107,7 +110,8 @@ class Batches:
             ident=f"{self._stages:02}",
             check=self.check,
             extra_vars={
-                "paisoar_plan": str(self.folder / "plan.json"),
+                # Ansible fills the name in: a device's worker reads that device's part alone.
+                "paisoar_plan": str(self.folder / ORDERS / "{{ inventory_hostname }}.json"),
                 "paisoar_run": self.folder.name,
                 "paisoar_broken_run": self.broken_run,
                 "paisoar_save_unsaved": self.save_unsaved,

@@ -46,9 +46,22 @@ def save_plan(site: Site, plan: Plan) -> Path:
 
 def write_plan(path: Path, plan: Plan) -> None:
     """Write the plan to this file, whole or not at all; only the user may read it."""
+    write_private(path, json.dumps(_document(dataclasses.asdict(plan)), indent=1) + "\n")
+
+
+def write_orders(folder: Path, plan: Plan) -> None:
+    """Write each change of the plan as a plan of its own, ``FOLDER/DEVICE.json``.
+
+    Whoever changes one device of many then reads no more than what concerns it.
+    """
     body = dataclasses.asdict(plan)
-    document = {"schema": SCHEMA, "sha256": _sha256(body), "plan": body}
-    write_private(path, json.dumps(document, indent=1) + "\n")
+    for name in plan.changed:
+        only = body | {"devices": {name: body["devices"][name]}, "unreadable": {}}
+        write_private(folder / f"{name}.json", json.dumps(_document(only)))
+
+
+def _document(body: dict[str, Any]) -> dict[str, Any]:
+    return {"schema": SCHEMA, "sha256": _sha256(body), "plan": body}
 
 
 def write_private(path: Path, text: str) -> None:

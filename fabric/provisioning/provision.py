@@ -19,7 +19,7 @@ from fabric.devices.base import ReadError
 from fabric.devices.registry import module_of
 from fabric.errors import AccessError, InputError
 from fabric.events import Event, OnEvent
-from fabric.provisioning.batches import Batches
+from fabric.provisioning.batches import ORDERS, Batches
 from fabric.provisioning.checks import (
     QUOTED,
     changed_later,
@@ -36,7 +36,7 @@ from fabric.provisioning.plan import (
     order_back,
     remains_of,
 )
-from fabric.provisioning.planfile import read_plan, write_plan
+from fabric.provisioning.planfile import read_plan, write_orders, write_plan
 from fabric.provisioning.runlock import run_lock
 from fabric.provisioning.runs import (
     RunKind,
@@ -261,6 +261,7 @@ def _carry_out(run: _Run, plan: Plan, outcomes: Mapping[str, Outcome]) -> RunRes
     try:
         folder.mkdir(parents=True, mode=0o700)
         write_plan(folder / "plan.json", plan)
+        write_orders(folder / ORDERS, plan)
         save_result(run.site, result)
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
@@ -305,6 +306,7 @@ def _carry_out(run: _Run, plan: Plan, outcomes: Mapping[str, Outcome]) -> RunRes
                 stopped=batches.stopped or ("interrupted" if stop.stopping else ""),
             )
             result = _kept(run.site, result)
+            shutil.rmtree(folder / ORDERS, ignore_errors=True)
     return result
 
 

@@ -19,6 +19,7 @@ from fabric.provisioning.planfile import (
     read_order,
     read_plan,
     save_plan,
+    write_orders,
     write_plan,
 )
 from fabric.qos import canonical_sha256
@@ -129,6 +130,16 @@ def test_files_and_floats_survive(site, plan, tmp_path):
     other = dataclasses.replace(plan, devices={"leaf1": order})
     write_plan(tmp_path / "p.json", other)
     assert read_plan(tmp_path / "p.json") == other
+
+
+def test_each_change_is_kept_as_a_plan_of_its_own(plan, tmp_path):
+    write_orders(tmp_path, plan)
+    assert {path.name for path in tmp_path.iterdir()} == {f"{name}.json" for name in plan.changed}
+    for name in plan.changed:
+        path = tmp_path / f"{name}.json"
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert read_order(path, name) == plan.devices[name]
+        assert read_plan(path).devices.keys() == {name}
 
 
 @pytest.mark.parametrize("plan_id", ["../../etc/passwd", "x", "20261201-0412-ABCD", "/tmp/a.json"])
