@@ -31,6 +31,7 @@ from fabric.daemons import hold_lock
 from fabric.errors import PaisoarError
 from fabric.reach.access import twin_dir, twin_inventory_path
 from fabric.site import Site, SwitchSpec, load_site
+from fabric.twin.cli.printable import share_printable
 from fabric.twin.control import ControlError, Request, serve_control
 from fabric.twin.device import EmulatedDevice
 from fabric.twin.files import private_folder, write_private
@@ -331,6 +332,7 @@ def main(arguments: list[str]) -> int:
             tell(error="another daemon of this twin is running")
             return 3
         os.set_inheritable(lock.fileno(), False)
+        share_printable()
         asyncio.run(run(site, lambda d, t, n: tell(done=d, total=t, device=n), ready))
     except PaisoarError as error:
         tell(error=str(error))

@@ -16,7 +16,8 @@ from fabric.twin.cli.store import CounterKey, Stored, read_stored, write_stored
 
 Config = TypeVar("Config")
 
-SAVE_DELAY_S = 0.1
+# Writing takes longer than a line of configuration: not after each of them.
+SAVE_DELAY_S = 0.5
 
 
 class StoredSwitch(ABC, Generic[Config]):
