@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Devices = Mapping[str, SwitchSpec | HostSpec] | Mapping[str, SwitchSpec | HostSpec | None]
 
 # Ansible's own names, and the groups of our inventory: no device can have them.
-_RESERVED = ("all", "ungrouped", "localhost", "switches", "hosts")
+RESERVED = ("all", "ungrouped", "localhost", "switches", "hosts")
 
 
 def device_faults(devices: Devices) -> Iterator[Place]:
@@ -37,7 +37,7 @@ def device_faults(devices: Devices) -> Iterator[Place]:
     reached: dict[tuple[str, int], str] = {}
     addressed: dict[object, str] = {}
     for name, device in devices.items():
-        if name in _RESERVED:
+        if name in RESERVED:
             yield ("devices", name), f"no device can be called {name!r}: Ansible calls a group so"
         if device is None:
             continue

@@ -14,9 +14,11 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fabric.bringin.ansible_origin import origin_of, origin_of_host, refuse_wrong_yaml
 from fabric.bringin.sources import (
     Source,
     SourceDevice,
@@ -25,9 +27,10 @@ from fabric.bringin.sources import (
     kind_of,
     left_out,
     role_of,
-    system,
 )
 from fabric.errors import InputError
+from fabric.saved.systems import system
+from fabric.saved.tables import Origin
 from fabric.textfile import read_text
 from fabric.units import parse_speed_bps
 from fabric.yamlfile import refuse_bomb
@@ -47,7 +50,8 @@ def read_inventory(path: Path) -> Source:
     from ansible.utils.display import Display  # noqa: PLC0415
     from ansible.vars.manager import VariableManager  # noqa: PLC0415
 
-    for file in _files(path):
+    files = _files(path)
+    for file in files:
         refuse_bomb(file, read_text(file))
     # What is wrong is said by us, once; Ansible's warnings would go between.
     told: list[str] = []
@@ -67,13 +71,14 @@ def read_inventory(path: Path) -> Source:
         variables = VariableManager(loader=loader, inventory=inventory)
         hosts = [
             (
-                str(host.name),
+                host.name,
                 [str(group.name) for group in host.get_groups()],
                 dict(variables.get_vars(host=host, include_hostvars=False)),
             )
             for host in inventory.get_hosts()
         ]
     except Exception as error:  # Ansible's own, of many classes
+        refuse_wrong_yaml(file for file in files if _is_yaml(file))
         vaulted = "vault" in str(error).lower()
         raise InputError(
             f"Ansible cannot read it: {_short(error)}",
@@ -83,6 +88,7 @@ def read_inventory(path: Path) -> Source:
     finally:
         Display.warning, Display.display = warning, display
     if not hosts:
+        refuse_wrong_yaml(file for file in files if _is_yaml(file))
         raise InputError(
             f"no host in it{': ' + _short(told[0]) if told else ''}",
             file=path,
@@ -96,7 +102,7 @@ def read_inventory(path: Path) -> Source:
     notes: list[str] = []
     vault = VaultLib(secrets)
     devices = {
-        name: _device(path, name, groups, _opened(values, vault), notes)
+        str(name): _device(_Host(path, name, _opened(values, vault), notes), groups, files)
         for name, groups, values in hosts
         if name not in beside
     }
@@ -140,36 +146,73 @@ def _files(path: Path) -> list[Path]:
     return [*named, *(file for file in beside if file.suffix in (".yml", ".yaml", ".json", ""))]
 
 
-def _device(
-    path: Path, name: str, groups: list[str], values: Mapping[str, Any], notes: list[str]
-) -> SourceDevice:
-    def value(*keys: str) -> str:
+def _is_yaml(file: Path) -> bool:
+    """Whether Ansible reads this as YAML and as nothing else."""
+    return file.suffix in (".yml", ".yaml") or any(part.name in VARIABLES for part in file.parents)
+
+
+@dataclass(frozen=True)
+class _Host:
+    """A host's variables, and where to note what about them is odd."""
+
+    path: Path
+    name: str
+    values: Mapping[str, Any]
+    notes: list[str]
+
+    def text(self, *keys: str) -> str:
+        """The first of these variables that has a value."""
         for key in keys:
-            with _unopened(path, name, key):
-                text = _resolved(str(values[key]), values) if values.get(key) else ""
+            with _unopened(self.path, self.name, key):
+                given = self.values.get(key)
+                text = _resolved(str(given), self.values) if given else ""
             if "{{" in text or "{%" in text:
-                notes.append(f"{name}: {key} is a template that is not resolved: {text}")
+                self.notes.append(f"{self.name}: {key} is a template that is not resolved: {text}")
             elif text:
                 return text
         return ""
 
-    words = [group for group in groups if group not in ("all", "ungrouped")]
-    os_name = system(value("paisoar_os", "ansible_network_os", "network_os"))
-    kind = value("paisoar_kind") or kind_of(os_name, [*words, name])
-    port = value("ansible_port")
-    with _unopened(path, name, "paisoar_nics"):
-        nics = nics_of(path, name, values.get("paisoar_nics"))
+    def choice(self, key: str, *choices: str) -> str:
+        """One of these words, or empty; InputError for another."""
+        text = self.text(key)
+        if text and text not in choices:
+            raise self.fault(key, f"{text!r} is none of {', '.join(choices)}")
+        return text
+
+    def port(self) -> int | None:
+        """The TCP port of SSH, if one is told."""
+        text = self.text("ansible_port")
+        if text and not (text.isdecimal() and 0 < int(text) < 65536):
+            raise self.fault("ansible_port", f"{text!r} is no TCP port from 1 to 65535")
+        return int(text) if text else None
+
+    def fault(self, key: str, reason: str) -> InputError:
+        """What is wrong with this variable, where it stands."""
+        file, line = origin_of(self.path, self.values.get(key))
+        return InputError(f"{self.name}: {key}: {reason}", file=file, line=line)
+
+
+def _device(host: _Host, groups: list[str], files: Sequence[Path]) -> SourceDevice:
+    words = [*(group for group in groups if group not in ("all", "ungrouped")), host.name]
+    system_word = host.text("paisoar_os", "ansible_network_os", "network_os")
+    os_name = system(system_word)
+    kind = host.choice("paisoar_kind", "switch", "host") or kind_of(os_name, words)
+    with _unopened(host.path, host.name, "paisoar_nics"):
+        told = host.values.get("paisoar_nics")
+        nics = nics_of(origin_of(host.path, told), host.name, told)
     return SourceDevice(
-        name,
+        str(host.name),
         kind,
         "" if kind == "host" else os_name,
-        value("paisoar_model", "model", "device_model"),
-        value("paisoar_role") or role_of([*words, name]),
-        value("paisoar_buffer"),
-        value("ansible_host"),
-        int(port) if port.isdecimal() else None,
-        value("ansible_user"),
-        nics,
+        "" if kind == "host" or os_name else system_word,
+        model=host.text("paisoar_model", "model", "device_model"),
+        role=host.choice("paisoar_role", "leaf", "spine") or role_of(words),
+        buffer=host.text("paisoar_buffer"),
+        address=host.text("ansible_host"),
+        port=host.port(),
+        user=host.text("ansible_user"),
+        nics=nics,
+        origin=origin_of_host(host.path, host.name, files),
     )
 
 
@@ -213,21 +256,23 @@ def _resolved(text: str, values: Mapping[str, Any]) -> str:
     return text
 
 
-def nics_of(path: Path, device: str, nics: object) -> tuple[SourceNic, ...]:
+def nics_of(origin: Origin, device: str, nics: object) -> tuple[SourceNic, ...]:
     """NICs as ``fabric.yaml`` writes them: by interface, with family, rdma, speed, address."""
+    file, line = origin
     if not nics:
         return ()
     if not isinstance(nics, Mapping) or not all(isinstance(v, Mapping) for v in nics.values()):
         raise InputError(
             f"{device}: its NICs are no mapping of interface to family, rdma, speed, address",
-            file=path,
+            file=file,
+            line=line,
         )
     found = []
     for name, nic in nics.items():
         try:
             speed = parse_speed_bps(str(nic["speed"])) if nic.get("speed") else None
         except ValueError as error:
-            raise InputError(f"{device}: {name}: {error}", file=path) from None
+            raise InputError(f"{device}: {name}: {error}", file=file, line=line) from None
         found.append(
             SourceNic(
                 str(name),

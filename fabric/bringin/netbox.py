@@ -24,9 +24,10 @@ from fabric.bringin.sources import (
     kind_of,
     left_out,
     role_of,
-    system,
 )
 from fabric.errors import InputError
+from fabric.saved.systems import system
+from fabric.saved.tables import Origin
 
 # Of its statuses, those of a device that is there and runs.
 _IN_USE = ("", "active", "staged")
@@ -61,7 +62,6 @@ def _source(path: Path, lists: Lists) -> Source:
     ports = Ports(lists.interfaces)
     devices: dict[str, SourceDevice] = {}
     out: list[tuple[str, str]] = []
-    unknown: list[tuple[str, str]] = []
     seen: dict[str, str] = {}
     for item in lists.devices:
         name = str(item.get("name") or "")
@@ -87,23 +87,11 @@ def _source(path: Path, lists: Lists) -> Source:
                 advice="Export one site: /api/dcim/devices/?site=SLUG&limit=0.",
             )
         seen[name] = _site(item)
-        devices[name] = device = _device(path, item, ports)
-        platform = slug(item.get("platform"))
-        if device.kind == "switch" and platform and not device.os:
-            unknown.append((name, platform))
+        devices[name] = _device(path, item, ports)
     rows, notes = cable_rows(
         lists, ports, set(devices) if lists.devices else None, {name for name, _ in out}
     )
-    platforms = left_out(unknown)
-    return Source(
-        devices,
-        rows,
-        notes=(
-            *left_out(out),
-            *(f"platform not known{note.removeprefix('left out')}" for note in platforms),
-            *notes,
-        ),
-    )
+    return Source(devices, rows, notes=(*left_out(out), *notes))
 
 
 def _site(item: Item) -> str:
@@ -160,22 +148,25 @@ def _device(path: Path, item: Item, ports: Ports) -> SourceDevice:
     ours = _ours(item)
     model = item.get("device_type") or {}
     role = _role(item)
-    os_name = system(str(ours.get("os") or "")) or system(slug(item.get("platform")))
+    platform = str(ours.get("os") or slug(item.get("platform")))
+    os_name = system(platform)
     # A switch that runs plain Linux is a switch all the same.
     kind = str(ours.get("kind") or kind_of("", [role]) or kind_of(os_name, [name]))
     address = item.get("primary_ip4") or item.get("primary_ip") or {}
-    nics = nics_of(path, name, ours.get("nics"))
+    nics = nics_of(Origin(path), name, ours.get("nics"))
     if kind == "host" and not nics:
         nics = tuple(_nics(name, ports))
     return SourceDevice(
         name,
         kind,
         "" if kind == "host" or os_name == "linux" else os_name,
-        str(ours.get("model") or model.get("part_number") or model.get("model") or ""),
-        str(ours.get("role") or role_of([role]) or role_of([name])),
-        str(ours.get("buffer") or ""),
-        str(address.get("address", "")).partition("/")[0],
+        "" if kind == "host" or os_name else platform,
+        model=str(ours.get("model") or model.get("part_number") or model.get("model") or ""),
+        role=str(ours.get("role") or role_of([role]) or role_of([name])),
+        buffer=str(ours.get("buffer") or ""),
+        address=str(address.get("address", "")).partition("/")[0],
         nics=nics,
+        origin=Origin(path),
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from fabric.bringin.netbox_file import Item, Lists, slug
-from fabric.saved.layout import CableRow
+from fabric.saved.tables import CableRow
 from fabric.topology import PortRef
 
 _METRES = {"m": 1.0, "cm": 0.01, "km": 1000.0, "ft": 0.3048, "in": 0.0254, "mi": 1609.344}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fabric.bringin.ansible_source import VARIABLES, nics_of, read_inventory
+from fabric.bringin.names import refuse_names
 from fabric.bringin.netbox import read_netbox
 from fabric.bringin.sources import (
     Source,
@@ -14,19 +15,20 @@ from fabric.bringin.sources import (
     kind_of,
     merged,
     role_of,
-    system,
 )
 from fabric.errors import InputError
-from fabric.saved.layout import (
+from fabric.saved.offline import SavedFabric, read_folder
+from fabric.saved.tables import (
     CABLES,
     DEVICES,
     NIC_CELLS,
     DeviceRow,
+    Origin,
+    kind_of_table,
     load_cables,
     load_devices,
     nic_cells,
 )
-from fabric.saved.offline import SavedFabric, read_folder
 from fabric.site import HostSpec, SwitchSpec
 
 _ADVICE = "Name an inventory, a NetBox export, a devices.csv or a folder of outputs."
@@ -36,7 +38,7 @@ def read_sources(paths: Sequence[Path]) -> Source:
     """All of these sources in one: what an earlier one does not tell, a later one may.
 
     Files of a NetBox export (``*.json``) are one source, in the place of the first.
-    InputError as for :func:`read_source`.
+    InputError as for :func:`read_source`, and for names that no device can have.
     """
     exports = [path for path in paths if _is_export(path)]
     sources = []
@@ -44,7 +46,9 @@ def read_sources(paths: Sequence[Path]) -> Source:
         if path in exports[1:]:
             continue
         sources.append(read_netbox(exports) if path in exports else read_source(path))
-    return merged(sources)
+    source = merged(sources)
+    refuse_names(source)
+    return source
 
 
 def read_source(path: Path) -> Source:
@@ -57,7 +61,7 @@ def read_source(path: Path) -> Source:
         return _folder(path)
     if not path.exists():
         raise InputError("no such file", file=path, advice=_ADVICE)
-    if path.suffix == ".csv":
+    if _is_table(path):
         return _table(path)
     if _is_export(path):
         return read_netbox([path])
@@ -65,47 +69,58 @@ def read_source(path: Path) -> Source:
 
 
 def _is_export(path: Path) -> bool:
-    return path.suffix == ".json" and path.is_file()
+    return path.suffix.lower() == ".json" and path.is_file()
+
+
+def _is_table(path: Path) -> bool:
+    return path.suffix.lower() == ".csv" and path.is_file()
 
 
 def _folder(path: Path) -> Source:
-    entries = [entry for entry in sorted(path.iterdir()) if not entry.name.startswith(".")]
+    try:
+        entries = [entry for entry in sorted(path.iterdir()) if not entry.name.startswith(".")]
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=path) from error
     if not entries:
         raise InputError("is an empty folder", file=path, advice=_ADVICE)
-    foreign = [entry for entry in entries if entry.name not in (DEVICES, CABLES)]
-    folders = [entry for entry in foreign if entry.is_dir() and entry.name not in VARIABLES]
-    devices = [_table(path / DEVICES)] if (path / DEVICES).exists() else []
-    tables = devices or ([_table(path / CABLES)] if (path / CABLES).exists() else [])
-    if not foreign:
-        return tables[0]
-    if not folders or any(entry.name in VARIABLES for entry in foreign):
-        return merged([read_inventory(path), *tables])
+    tables = [entry for entry in entries if _is_table(entry)]
+    others = [entry for entry in entries if entry not in tables]
+    if not others:
+        return merged([_table(table) for table in tables])
+    told = [_table(table) for table in tables if table.name in (DEVICES, CABLES)]
+    if all(entry.is_file() for entry in others) or any(e.name in VARIABLES for e in others):
+        # Another CSV is the playbooks' own, perhaps.
+        strange = [table for table in tables if table.name not in (DEVICES, CABLES)]
+        notes = tuple(f"not looked at, unless it is named by itself: {table}" for table in strange)
+        return merged([read_inventory(path), *told, Source(notes=notes)])
+    devices = [source for source in told if source.devices]
     return merged([*devices, source_of(read_folder(path))])
 
 
 def _table(path: Path) -> Source:
-    """``devices.csv``, with the ``cables.csv`` that lies beside it; or cables alone."""
-    if path.name == CABLES:
+    """A table of devices, with the ``cables.csv`` that lies beside it; or one of cables."""
+    if kind_of_table(path) == CABLES:
         return Source(cables=load_cables(path))
     rows = load_devices(path)
     devices = {name: _row(path, row) for name, row in rows.items()}
     beside = path.parent / CABLES
-    return Source(devices, load_cables(beside) if beside.exists() else ())
+    has_cables = path.name != CABLES and beside.exists()
+    return Source(devices, load_cables(beside) if has_cables else ())
 
 
 def _row(path: Path, row: DeviceRow) -> SourceDevice:
-    os_name = system(row.os) or row.os
-    kind = row.kind or kind_of(os_name, [row.role, row.device])
+    kind = row.kind or kind_of(row.os, [row.role, row.device])
     nics = {cells[0]: dict(zip(NIC_CELLS, cells, strict=False)) for cells in nic_cells(row.nics)}
     return SourceDevice(
         row.device,
         kind,
-        "" if kind == "host" else os_name,
-        row.model,
-        row.role or role_of([row.device]),
-        row.buffer,
-        row.address,
-        nics=nics_of(path, row.device, nics),
+        "" if kind == "host" else row.os,
+        model=row.model,
+        role=row.role or role_of([row.device]),
+        buffer=row.buffer,
+        address=row.address,
+        nics=nics_of(row.origin or Origin(path), row.device, nics),
+        origin=row.origin,
     )
 
 
@@ -113,14 +128,17 @@ def source_of(saved: SavedFabric) -> Source:
     """What saved outputs show: systems, models, NICs, cables by LLDP, and the intent."""
     devices: dict[str, SourceDevice] = {}
     for name, spec in saved.site.devices.items():
+        origin = Origin(saved.site.path.parent / name)
         if isinstance(spec, SwitchSpec):
             model = "" if spec.model == "unknown" else spec.model
-            devices[name] = SourceDevice(name, "switch", spec.os, model, spec.role)
+            devices[name] = SourceDevice(
+                name, "switch", spec.os, model=model, role=spec.role, origin=origin
+            )
         elif isinstance(spec, HostSpec):
             nics = tuple(
                 SourceNic(port, nic.family, nic.rdma, nic.speed) for port, nic in spec.nics.items()
             )
-            devices[name] = SourceDevice(name, "host", nics=nics)
+            devices[name] = SourceDevice(name, "host", nics=nics, origin=origin)
     notes = [f"left out, it cannot be read: {name}: {why}" for name, why in saved.failed.items()]
     return Source(
         devices,

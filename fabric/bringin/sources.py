@@ -11,30 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from fabric.devices.registry import SWITCHES, known
 from fabric.intent import Intent
-from fabric.saved.layout import CableRow
+from fabric.saved.tables import CableRow, Origin, united
 
-# What names of systems hold, in Ansible (``cisco.nxos.nxos``) and NetBox (``cisco-nx-os``).
-# The first that is found is right: ``cumulus-linux`` is no plain Linux.
-_SYSTEMS = tuple(
-    (name, re.compile(rf"(?<![a-z])(?:{words})"))
-    for name, words in (
-        ("nxos", "nx-?os|nexus"),
-        ("sonic", "sonic"),
-        ("nvue", "nvue|cumulus"),
-        ("os10", r"(?:dell|dell-?emc|smartfabric)?-?os-?10(?!\d)"),
-        ("eos", "[vc]?eos(?![a-z])|arista"),
-        ("junos", "junos|qfx"),
-        ("cloudengine", "cloudengine|vrp|huawei|ce(?![a-z])"),
-        ("comware", "comware|h3c"),
-        (
-            "linux",
-            "linux|ubuntu|debian|rhel|red-?hat|rocky|alma|centos|suse|sles|fedora|oracle-?linux"
-            "|dgx-?os",
-        ),
-    )
-)
 _SWITCH_WORDS = re.compile(r"leaf|leaves|spine|core|tor\b|tors\b|switch|fabric|agg", re.IGNORECASE)
 _LEAF_WORDS = re.compile(r"leaf|leaves|tor\b|tors\b|access|edge", re.IGNORECASE)
 _SPINE_WORDS = re.compile(r"spine|core|agg", re.IGNORECASE)
@@ -65,11 +44,15 @@ class SourceNic:
 
 @dataclass(frozen=True, slots=True)
 class SourceDevice:
-    """One device; what is not told is empty or None."""
+    """One device; what is not told is empty or None.
+
+    ``unknown_os`` is what its source calls its system, where that is none that we know.
+    """
 
     name: str
     kind: str = ""
     os: str = ""
+    unknown_os: str = ""
     model: str = ""
     role: str = ""
     buffer: str = ""
@@ -77,6 +60,7 @@ class SourceDevice:
     port: int | None = None
     user: str = ""
     nics: tuple[SourceNic, ...] = ()
+    origin: Origin | None = None
 
 
 @dataclass(frozen=True)
@@ -87,14 +71,6 @@ class Source:
     cables: Sequence[CableRow] = ()
     intent: Intent | None = None
     notes: tuple[str, ...] = ()
-
-
-def system(text: str) -> str:
-    """Our name of a system: ``cisco.nxos.nxos`` is ``nxos``; empty for an unknown one."""
-    words = re.sub(r"[\s._]+", "-", text.strip().lower())
-    if words in known(SWITCHES):
-        return words
-    return next((name for name, pattern in _SYSTEMS if pattern.search(words)), "")
 
 
 def beside_fabric(words: Sequence[str]) -> bool:
@@ -134,18 +110,40 @@ def role_of(words: Sequence[str]) -> str:
 def merged(sources: Sequence[Source]) -> Source:
     """All of them in one: what an earlier one does not tell, a later one may.
 
-    Cables are those of the first source that has any.
+    Cables are those of the first source that has any; with a table, those of every
+    table. InputError where two tables contradict each other.
     """
     devices: dict[str, SourceDevice] = {}
     for source in sources:
         for name, device in source.devices.items():
             devices[name] = _filled(devices[name], device) if name in devices else device
+    cables, notes = _merged_cables([source.cables for source in sources if source.cables])
     return Source(
         devices,
-        next((source.cables for source in sources if source.cables), ()),
+        cables,
         next((source.intent for source in sources if source.intent is not None), None),
-        tuple(note for source in sources for note in source.notes),
+        (*(note for source in sources for note in source.notes), *notes),
     )
+
+
+def _merged_cables(
+    told: Sequence[Sequence[CableRow]],
+) -> tuple[tuple[CableRow, ...], tuple[str, ...]]:
+    """Cables of the first source and, where it is a table, of the other tables, too."""
+    if not told:
+        return (), ()
+    first, *others = told
+    if not _is_table(first):
+        tables = [rows[0].origin for rows in others if _is_table(rows)]
+        notes = (
+            f"no cable is taken from {at.file}: an earlier source has some" for at in tables if at
+        )
+        return tuple(first), tuple(notes)
+    return united(row for rows in (first, *filter(_is_table, others)) for row in rows), ()
+
+
+def _is_table(rows: Sequence[CableRow]) -> bool:
+    return all(row.origin is not None and row.origin.line is not None for row in rows)
 
 
 def _filled(first: SourceDevice, second: SourceDevice) -> SourceDevice:

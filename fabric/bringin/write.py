@@ -9,19 +9,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fabric.bringin.head import head_yaml, starter_intent
 from fabric.bringin.sources import Source, SourceDevice, SourceNic
-from fabric.devices.registry import NICS, SWITCHES, known
+from fabric.devices.registry import NICS, known
 from fabric.intent import Intent, PortProfile
 from fabric.products import NICS as NIC_PRODUCTS
 from fabric.products import SWITCHES as SWITCH_PRODUCTS
 from fabric.saved.infer import profile_of_speed
-from fabric.saved.layout import CableRow
+from fabric.saved.systems import known_systems
+from fabric.saved.tables import CableRow
 from fabric.saved.wiring import HOST_CABLE_M, UPLINK_CABLE_M
 from fabric.topology import PortRef
 from fabric.units import format_speed
+
+_NAMED = 10  # of devices that nothing is told of
 
 # A word, or a size, that YAML reads as this string.
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*|\d+(?:[KMG]i?)?B")
@@ -54,14 +57,28 @@ class Written:
     assumed: tuple[str, ...]
 
 
-def site_yaml(source: Source, *, site: str, environment: str = "site") -> Written:
-    """The text of a ``fabric.yaml`` for these devices and cables."""
-    return _Writer(source).write(site, environment)
+def site_yaml(
+    source: Source,
+    *,
+    site: str,
+    environment: str = "site",
+    switch_os: Sequence[str] = (),
+    nic_family: str = "",
+) -> Written:
+    """The text of a ``fabric.yaml`` for these devices and cables.
+
+    ``switch_os`` (that of leaves and of spines, where there are two) and ``nic_family``
+    are those of every switch and NIC of which no source tells it; each is then said to
+    be assumed.
+    """
+    return _Writer(source, switch_os, nic_family).write(site, environment)
 
 
 class _Writer:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, switch_os: Sequence[str], nic_family: str) -> None:
         self._source = source
+        self._switch_os = switch_os
+        self._nic_family = nic_family
         self._lines: list[str] = []
         self._gaps: list[Gap] = []
         self._assumed: list[str] = []
@@ -86,14 +103,22 @@ class _Writer:
             else:
                 self._switch(device, is_leaf=device.name in at_hosts)
         if not self._source.devices:
-            self._gap("  # missing: every device", "devices", "at least one device")
+            named = list(dict.fromkeys(end.device for row in cables for end in (row.a, row.b)))
+            more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+            some = f"{', '.join(named[:_NAMED])}{more}: no source tells what they are"
+            self._gap("  # missing: every device", "devices", some if named else "every device")
         self._add("")
         self._add("# One line a cable: both ends, speed, length in metres.")
         self._add("cables:" if cables else "cables: []")
+        absent: dict[str, list[tuple[int, CableRow]]] = {}
         for row in cables:
             speed = format_speed(row.speed_bps or 0)
             ends = f"a: {_quoted(str(row.a))}, b: {_quoted(str(row.b))}"
             self._add(f"  - {{{ends}, speed: {speed}, length_m: {row.length_m:g}}}")
+            for name in {row.a.device, row.b.device}.difference(self._source.devices):
+                absent.setdefault(name, []).append((len(self._lines), row))
+        if self._source.devices:
+            self._gaps += [_absent(name, told) for name, told in absent.items()]
         if not cables:
             self._gap(
                 "# missing: the cables",
@@ -158,7 +183,7 @@ class _Writer:
             length = HOST_CABLE_M if to_host else UPLINK_CABLE_M
             self._assumed.append(f"{row.a} - {row.b}: length {length:g} m")
         self._speed_of[row.a] = self._speed_of[row.b] = speed
-        return CableRow(row.a, row.b, speed, length)
+        return replace(row, speed_bps=speed, length_m=length)
 
     def _add(self, text: str) -> None:
         self._lines += text.split("\n")
@@ -176,17 +201,23 @@ class _Writer:
             self._management(device)
             return
         self._add("    kind: switch")
-        self._add(f"    role: {_quoted(device.role or ('leaf' if is_leaf else 'spine'))}")
-        if device.os in known(SWITCHES):
-            self._add(f"    os: {device.os}")
+        role = device.role or ("leaf" if is_leaf else "spine")
+        self._add(f"    role: {_quoted(role)}")
+        asked = (*self._switch_os, "")[0] if role == "leaf" else ("", *self._switch_os)[-1]
+        os_name = device.os or asked
+        unknown = f"; {device.unknown_os!r} is none that is known" if device.unknown_os else ""
+        if os_name:
+            self._add(f"    os: {os_name}")
+            if not device.os:
+                self._assumed.append(f"{at}.os: {os_name}, by --switch-os{unknown}")
         else:
-            names = ", ".join(name for name in known(SWITCHES) if name != "linux")
-            self._gap("    # missing: os", f"{at}.os", f"its system, one of {names}")
+            what = f"its system, one of {', '.join(known_systems())}{unknown}"
+            self._gap("    # missing: os", f"{at}.os", what)
         model = device.model
         if model:
             self._add(f"    model: {_quoted(model)}")
         else:
-            product = SWITCH_PRODUCTS.get(device.os) or SWITCH_PRODUCTS["nxos"]
+            product = SWITCH_PRODUCTS.get(os_name) or SWITCH_PRODUCTS["nxos"]
             what = f"its model, e.g. {product.leaf_model}"
             self._gap("    # missing: model", f"{at}.model", what)
         buffer = device.buffer or _buffer(device)
@@ -217,12 +248,16 @@ class _Writer:
     def _nic(self, at: str, nic: SourceNic, index: int, cable: CableRow | None) -> None:
         where = f"{at}.nics.{nic.name}"
         self._add(f"      {_quoted(nic.name)}:")
-        if nic.family in known(NICS):
-            self._add(f"        family: {nic.family}")
+        family = nic.family or self._nic_family
+        if family in known(NICS):
+            self._add(f"        family: {family}")
+            if not nic.family:
+                self._assumed.append(f"{where}.family: {family}, by --nic")
         else:
-            names = ", ".join(known(NICS))
-            self._gap("        # missing: family", f"{where}.family", f"one of {names}")
-        product = NIC_PRODUCTS.get(nic.family)
+            unknown = f"; {family!r} is none that is known" if family else ""
+            what = f"one of {', '.join(known(NICS))}{unknown}"
+            self._gap("        # missing: family", f"{where}.family", what)
+        product = NIC_PRODUCTS.get(family)
         rdma = nic.rdma or (product.rdma(index) if product else "")
         if rdma:
             self._add(f"        rdma: {_quoted(rdma)}")
@@ -231,6 +266,9 @@ class _Writer:
         else:
             self._gap("        # missing: rdma", f"{where}.rdma", "its RDMA device, e.g. mlx5_0")
         speed = (cable.speed_bps if cable else None) or nic.speed_bps
+        if speed and nic.speed_bps and speed != nic.speed_bps:
+            told = format_speed(nic.speed_bps)
+            self._assumed.append(f"{where}.speed: {format_speed(speed)} of its cable, not {told}")
         if speed:
             self._add(f"        speed: {format_speed(speed)}")
         else:
@@ -250,6 +288,15 @@ class _Writer:
             parts.append(f"user: {_quoted(device.user)}")
         if parts:
             self._add(f"    mgmt: {{{', '.join(parts)}}}")
+
+
+def _absent(device: str, told: Sequence[tuple[int, CableRow]]) -> Gap:
+    """That no source has the device at which these cables, by their lines, end."""
+    first_line, first = told[0]
+    ends = f"{len(told)} cables end" if len(told) > 1 else "a cable ends"
+    where = f" ({first.origin})" if first.origin else ""
+    what = f"no source has this device, and {ends} at it, first {first.a} - {first.b}{where}"
+    return Gap(first_line, f"devices.{device}", what)
 
 
 def _quoted(text: str) -> str:

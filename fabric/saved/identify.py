@@ -18,7 +18,8 @@ from fabric.devices.nic import NicFamily
 from fabric.devices.registry import NICS, SWITCHES, known, load
 from fabric.errors import PaisoarError
 from fabric.qos import DeviceQos
-from fabric.saved.layout import DEVICES, DeviceRow, file_name
+from fabric.saved.layout import file_name
+from fabric.saved.tables import DEVICES, DeviceRow
 from fabric.saved.terminal import without_echo
 
 LINUX = "linux"

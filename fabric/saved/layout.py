@@ -8,60 +8,34 @@ lie beside the folders; both may be absent.
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from fabric.errors import InputError
 from fabric.provisioning.planfile import write_private
 from fabric.saved.forms import named_as_read
+from fabric.saved.tables import (
+    CABLES,
+    DEVICES,
+    CableRow,
+    DeviceRow,
+    decoded,
+    load_cables,
+    load_devices,
+)
 from fabric.saved.terminal import clean
-from fabric.site import MAX_CABLE_M, Site
-from fabric.textfile import MAX_FILE_BYTES, read_bytes, refuse_binary
-from fabric.topology import PortRef
-from fabric.units import format_speed, parse_speed_bps
+from fabric.site import Site
+from fabric.textfile import MAX_FILE_BYTES
+from fabric.units import format_speed
 
 SUFFIX = ".txt"
-CABLES, DEVICES = "cables.csv", "devices.csv"
 MAX_NAME = 200
-NIC_CELLS = ("interface", "family", "rdma", "speed", "address")
-_CHOICES = {"kind": ("switch", "host"), "role": ("leaf", "spine")}
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
-
-
-@dataclass(frozen=True, slots=True)
-class CableRow:
-    """One line of ``cables.csv``; what it leaves empty is None."""
-
-    a: PortRef
-    b: PortRef
-    speed_bps: int | None = None
-    length_m: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceRow:
-    """One line of ``devices.csv``; what it leaves empty is empty.
-
-    ``nics`` are a host's, blanks between them: ``ens1f0:mlx5:mlx5_0:100G:10.0.0.1``, of
-    which only the interface has to be told (``NIC_CELLS``).
-    """
-
-    device: str
-    kind: str = ""
-    os: str = ""
-    model: str = ""
-    role: str = ""
-    buffer: str = ""
-    address: str = ""
-    nics: str = ""
 
 
 @dataclass(frozen=True)
@@ -170,123 +144,3 @@ def _files(folder: str, notes: list[str]) -> dict[str, str]:
             continue
         found[name] = clean(decoded(data), name.removesuffix(SUFFIX), Path(folder).name)
     return named_as_read(found, Path(folder).name, notes)
-
-
-def decoded(data: bytes) -> str:
-    """The text of a file: UTF-8, UTF-16 with its mark, or else one byte a character."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return data.decode("utf-16", errors="replace")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
-
-
-def _rows(path: Path, first: str) -> list[tuple[int, dict[str, str]]]:
-    """Rows of a CSV with their lines; a file without a header has the columns in order."""
-    text = decoded(read_bytes(path))
-    refuse_binary(path, text.encode("utf-8", "replace"))
-    order = {"a": ("a", "b", "speed", "length_m"), "device": ("device", "kind", "os", "model")}
-    head = text.partition("\n")[0]
-    # Spreadsheets write semicolons where a comma is the decimal point.
-    delimiter = max(",;\t", key=head.count)
-    reader = csv.reader(io.StringIO(text), delimiter=delimiter)
-    columns: tuple[str, ...] = order[first]
-    rows: list[tuple[int, dict[str, str]]] = []
-    for cells in _cells(path, reader):
-        line = reader.line_num
-        values = [cell.strip() for cell in cells]
-        if not any(values) or values[0].startswith("#"):
-            continue
-        if not rows and values[0].lower() in (first, "name"):
-            columns = tuple(first if value.lower() == "name" else value.lower() for value in values)
-            continue
-        if any(values[len(columns) :]):
-            raise InputError(
-                f"has {len(values)} values, and {len(columns)} columns: {', '.join(columns)}",
-                file=path,
-                line=line,
-                advice="The first line names the columns. A value with a comma stands in quotes.",
-            )
-        rows.append((line, dict(zip(columns, values, strict=False))))
-    return rows
-
-
-def _cells(path: Path, reader: Any) -> Iterator[list[str]]:  # noqa: ANN401 - csv names no type
-    try:
-        yield from reader
-    except csv.Error as error:
-        raise InputError(f"is no CSV: {error}", file=path, line=reader.line_num) from error
-
-
-def load_cables(path: Path) -> tuple[CableRow, ...]:
-    """Read ``cables.csv``: a, b, speed, length_m. InputError names a wrong line."""
-    cables = []
-    for line, row in _rows(path, "a"):
-        try:
-            cables.append(
-                CableRow(
-                    PortRef.parse(row.get("a", "")),
-                    PortRef.parse(row.get("b", "")),
-                    parse_speed_bps(row["speed"]) if row.get("speed") else None,
-                    _metres(row["length_m"]) if row.get("length_m") else None,
-                )
-            )
-        except ValueError as error:
-            raise InputError(
-                str(error),
-                file=path,
-                line=line,
-                advice="A line is a,b,speed,length_m, e.g. leaf1:Ethernet1/1,host1:ens1f0,25G,3.",
-            ) from None
-    return tuple(cables)
-
-
-def _metres(text: str) -> float:
-    try:
-        length_m = float(text)
-    except ValueError:
-        length_m = 0.0
-    if not 0 < length_m <= MAX_CABLE_M:
-        raise ValueError(f"{text!r} is no length in metres up to {MAX_CABLE_M:,}")
-    return length_m
-
-
-def load_devices(path: Path) -> dict[str, DeviceRow]:
-    """Read ``devices.csv``: device, kind, os, model and more. InputError names a wrong line."""
-    known = set(DeviceRow.__dataclass_fields__)
-    devices: dict[str, DeviceRow] = {}
-    for line, row in _rows(path, "device"):
-        values = {name: value for name, value in row.items() if name in known}
-        if not values.get("device"):
-            raise InputError("names no device", file=path, line=line)
-        if values["device"] in devices:
-            raise InputError(f"names {values['device']} a second time", file=path, line=line)
-        for name, choices in _CHOICES.items():
-            if values.get(name) and values[name] not in choices:
-                raise InputError(
-                    f"{values[name]!r} is no {name}: {' or '.join(choices)}",
-                    file=path,
-                    line=line,
-                    key=name,
-                )
-        try:
-            nic_cells(values.get("nics", ""))
-        except ValueError as error:
-            raise InputError(str(error), file=path, line=line, key="nics") from None
-        devices[values["device"]] = DeviceRow(**values)
-    return devices
-
-
-def nic_cells(text: str) -> list[list[str]]:
-    """``NIC_CELLS`` of each NIC in the column ``nics``; ValueError where it is wrong."""
-    found = [one.split(":", len(NIC_CELLS) - 1) for one in text.split()]
-    for cells in found:
-        if not cells[0]:
-            raise ValueError(
-                f"{':'.join(cells)!r} names no interface; "
-                "write ens1f0:mlx5:mlx5_0:100G:10.0.0.1, what is not known left empty"
-            )
-        if len(cells) > 3 and cells[3]:
-            parse_speed_bps(cells[3])
-    return found

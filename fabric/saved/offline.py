@@ -24,14 +24,8 @@ from fabric.saved.customs import Customs
 from fabric.saved.identify import DEFAULT_SPEED_BPS, Identified, Identifier, answers_of, refusals
 from fabric.saved.infer import Inference, Inferred, Voter, voters
 from fabric.saved.inuse import loose_ports, unsure_ports
-from fabric.saved.layout import (
-    CABLES,
-    CableRow,
-    DeviceRow,
-    SavedFolder,
-    file_name,
-    load_folder,
-)
+from fabric.saved.layout import SavedFolder, file_name, load_folder
+from fabric.saved.tables import CABLES, CableRow, DeviceRow
 from fabric.saved.wiring import Wiring, wire
 from fabric.site import (
     Cable,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fabric.qos import DeviceQos
-from fabric.saved.layout import CableRow
+from fabric.saved.tables import CableRow
 from fabric.topology import Link, PortRef
 from fabric.units import format_speed
 

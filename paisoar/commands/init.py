@@ -10,10 +10,11 @@ import typer
 from rich.console import Console
 
 from fabric.errors import InputError
-from fabric.site import Site, device_name, load_site
+from fabric.site import load_site
 from fabric.starter import refuse_impossible, starter_yaml
 from fabric.textfile import read_text, write_text
 from fabric.topology import ClosShape
+from paisoar.commands.init_from import bring_in, may_write
 from paisoar.console import (
     DEFAULT_FILE,
     Answer,
@@ -33,7 +34,17 @@ NicOption = Annotated[
 ]
 
 
+# Of these the devices and cables of an existing site are the answer.
+_SHAPE = {
+    "hosts": "--hosts",
+    "leaves": "--leaves",
+    "spines": "--spines",
+    "dual_homed": "--dual-homed",
+}
+
+
 def init(
+    context: typer.Context,
     file: FileOption = DEFAULT_FILE,
     hosts: Annotated[int, typer.Option(min=1, help="How many hosts.")] = 16,
     leaves: Annotated[int, typer.Option(min=1, help="How many leaf switches.")] = 4,
@@ -69,10 +80,36 @@ def init(
 
     With --from the devices and cables are those of an existing site. What no source
     tells is missing in the file, and named with its line; exit 1 then, and where LLDP
-    in saved outputs contradicts the cables of another source.
+    in saved outputs contradicts the cables of another source. --switch-os and --nic are
+    then those of the switches and NICs of which no source tells it.
     """
     if from_:
-        run(as_json, lambda ui: _bring_in(ui, file, from_, site, environment or "site", force))
+        asked = {
+            name
+            for name in (*_SHAPE, "switch_os", "nic")
+            if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
+        }
+
+        def bring(ui: Ui) -> Answer:
+            for name, option in _SHAPE.items():
+                if name in asked:
+                    raise InputError(
+                        "has no meaning with --from, whose sources tell the devices and cables",
+                        key=option,
+                        advice="Omit one of the two.",
+                    )
+            may_write(file, site, environment or "site", force)
+            return bring_in(
+                ui,
+                file,
+                from_,
+                site=site,
+                environment=environment or "site",
+                switch_os=switch_os.split(",") if "switch_os" in asked else [],
+                nic_family=nic if "nic" in asked else "",
+            )
+
+        run(as_json, bring)
         return
     environment = environment or "twin"
     shape = ClosShape(hosts, leaves, spines, nics_per_host=2 if dual_homed else 1)
@@ -93,7 +130,7 @@ def init(
 def _init(
     ui: Ui, file: Path, make_text: Callable[[], str], name: str, environment: str, force: bool
 ) -> Answer:
-    _may_write(file, name, environment, force)
+    may_write(file, name, environment, force)
     try:
         text = make_text()
     except ValueError as error:
@@ -129,95 +166,3 @@ def _init(
         )
 
     return Answer(document, show)
-
-
-def _may_write(file: Path, site: str, environment: str, force: bool) -> None:
-    try:
-        device_name(site)
-    except ValueError as error:
-        raise InputError(f"{error} (got {site!r})", key="--site") from error
-    if environment not in ("twin", "site"):
-        raise InputError(
-            f"{environment!r} is no environment", key="--environment", advice="Use twin or site."
-        )
-    if file.exists() and not force:
-        raise InputError("exists already", file=file, advice="Use --force to overwrite it.")
-
-
-def _bring_in(
-    ui: Ui, file: Path, paths: list[Path], name: str, environment: str, force: bool
-) -> Answer:
-    from fabric.bringin import read_sources, site_yaml
-
-    _may_write(file, name, environment, force)
-    ui.say(f"reading {', '.join(map(str, paths))}")
-    source = read_sources(paths)
-    written = site_yaml(source, site=name, environment=environment)
-    write_text(file, written.text)
-    faults = [f"{file}:{gap.line}: {gap.key}: missing: {gap.what}" for gap in written.gaps]
-    wiring: list[str] = []
-    if not faults:
-        try:
-            site = load_site(file)
-        except InputError as error:
-            faults.append(str(error))
-        else:
-            wiring = _wiring(paths, site)
-    switches = sum(device.kind != "host" for device in source.devices.values())
-    document = {
-        "file": str(file),
-        "hosts": len(source.devices) - switches,
-        "switches": switches,
-        "cables": len(source.cables),
-        "missing": [{"line": gap.line, "key": gap.key, "what": gap.what} for gap in written.gaps],
-        "faults": faults,
-        "assumed": list(written.assumed),
-        "notes": list(source.notes),
-        "wiring": wiring,
-    }
-
-    def show(out: Console) -> None:
-        for title, lines in (
-            ("note", source.notes),
-            ("assumed", written.assumed),
-            ("wiring", wiring),
-        ):
-            for line in lines:
-                out.print(f"{title}: {line}")
-        for line in faults:
-            out.print(line)
-        out.print(
-            f"{file}: {count_of(len(source.devices) - switches, 'host')}, "
-            f"{count_of(switches, 'switch', 'switches')}, "
-            f"{count_of(len(source.cables), 'cable')}. {_what_now(faults, wiring)}"
-            + f" {command_line('check', file)}"
-        )
-
-    return Answer(document, show, good=not (faults or wiring))
-
-
-def _what_now(faults: list[str], wiring: list[str]) -> str:
-    if faults:
-        return "Complete it, then:"
-    if wiring:
-        return "LLDP shows other cables: correct the file, or the cables, then:"
-    return "Next:"
-
-
-def _wiring(paths: list[Path], site: Site) -> list[str]:
-    """What LLDP in saved outputs says of the cables that were written."""
-    from fabric.audit import audit
-    from fabric.saved.offline import read_for_site
-
-    lines = []
-    for path in paths:
-        if not path.is_dir() or not any((path / name).is_dir() for name in site.devices):
-            continue
-        saved = read_for_site(path, site)
-        report = audit(saved.site, saved.states, saved.intended)
-        lines += [
-            f"{finding.device} {finding.port}: {finding.message.partition('. ')[0]}"
-            for finding in report.findings
-            if finding.rule in ("cabling", "lldp-peers", "port-missing")
-        ]
-    return lines

@@ -139,8 +139,9 @@ def test_platforms_are_known_by_their_usual_slugs(read, platform, os_name):
 def test_a_platform_that_is_not_known_is_named_and_left_to_be_filled_in(read, platform):
     source = read([device("leaf1", "leaf", platform={"slug": platform})])
     assert source.devices["leaf1"].os == ""
-    assert f"platform not known, {platform}: leaf1" in source.notes
-    assert "devices.leaf1.os" in {gap.key for gap in site_yaml(source, site="x").gaps}
+    gaps = {gap.key: gap.what for gap in site_yaml(source, site="x").gaps}
+    assert f"'{platform}' is none that is known" in gaps["devices.leaf1.os"]
+    assert "nxos" in gaps["devices.leaf1.os"]
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabric.errors import InputError
-from fabric.saved.layout import (
-    CableRow,
-    DeviceRow,
-    decoded,
-    file_name,
-    load_folder,
-    save_outputs,
-)
+from fabric.saved.layout import file_name, load_folder, save_outputs
+from fabric.saved.tables import CableRow, DeviceRow, decoded
 from fabric.saved.terminal import clean, without_echo
 from fabric.topology import PortRef
 
