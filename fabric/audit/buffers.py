@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fabric.audit import ends
 from fabric.audit.findings import Skip
 from fabric.audit.rule import Fault, Subject, rule
 from fabric.qos import IngressBuffer, PortQos
@@ -65,6 +66,7 @@ def _wrong(
     see=_SEE,
     mend="XON below XOFF, XOFF and headroom within the size, a lossless pool for a lossless PG",
     source="sonic-net/sonic-buildimage sonic-buffer-profile.yang",
+    shows=ends.buffers,
 )
 def buffer_sanity(subject: Subject) -> Iterator[Fault | Skip]:
     """Thresholds of lossless buffers are in order."""
@@ -86,6 +88,7 @@ def buffer_sanity(subject: Subject) -> Iterator[Fault | Skip]:
     see=_SEE + "; cable length, speed and MTU of the port",
     mend="headroom for two cable lengths, two MTUs and the peer's reaction time",
     source="IEEE 802.1Qbb annex; sonic-net/sonic-swss buffer_headroom_mellanox.lua",
+    shows=ends.buffers,
 )
 def headroom(subject: Subject) -> Iterator[Fault | Skip]:
     """The headroom above XOFF holds what still arrives after a pause."""
@@ -114,6 +117,7 @@ def headroom(subject: Subject) -> Iterator[Fault | Skip]:
     see=_SEE,
     mend="the buffers that paisoar plan shows",
     source="IEEE 802.1Qbb",
+    shows=ends.buffers,
 )
 def buffer(subject: Subject) -> Iterator[Fault | Skip]:
     """Lossless priorities have their buffer, XOFF and XON."""

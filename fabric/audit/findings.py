@@ -58,6 +58,8 @@ class PathReport:
     @property
     def summary(self) -> str:
         """The counts in a sentence or two."""
+        if not self.pairs and not self.cut_pairs:
+            return "No pair of hosts is known: no path was judged."
         of = f"{self.lossless_pairs} of {self.pairs} host pairs are lossless on every path"
         if not self.down:
             return f"{of}."

@@ -11,7 +11,7 @@ import hashlib
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -24,10 +24,16 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def to_sarif(report: AuditReport, rules: Sequence[Rule], version: str) -> dict[str, Any]:
+def to_sarif(
+    report: AuditReport,
+    rules: Sequence[Rule],
+    version: str,
+    unread: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
     """A SARIF log of one run: rules, results, and skips as notifications.
 
-    A device stands for the artifact, a port for the logical location in it.
+    A device stands for the artifact, a port for the logical location in it. With
+    ``unread`` devices, and why, the run was none that succeeded.
     """
     index = {rule.id: number for number, rule in enumerate(rules)}
     marks: Counter[str] = Counter()
@@ -46,8 +52,11 @@ def to_sarif(report: AuditReport, rules: Sequence[Rule], version: str) -> dict[s
                 "results": [_sarif_result(finding, index, marks) for finding in report.findings],
                 "invocations": [
                     {
-                        "executionSuccessful": True,
-                        "toolExecutionNotifications": [_sarif_skip(s) for s in report.skipped],
+                        "executionSuccessful": not unread,
+                        "toolExecutionNotifications": [
+                            *(_sarif_unread(*device) for device in (unread or {}).items()),
+                            *(_sarif_skip(skip) for skip in report.skipped),
+                        ],
                     }
                 ],
                 "properties": {"paths": report.paths.to_json() if report.paths else None},
@@ -89,6 +98,10 @@ def _sarif_result(finding: Finding, index: dict[str, int], marks: Counter[str]) 
     }
 
 
+def _sarif_unread(device: str, reason: str) -> dict[str, Any]:
+    return {"level": "error", "message": {"text": f"not read: {device}: {reason}"}}
+
+
 def _sarif_skip(skip: Skip) -> dict[str, Any]:
     where = f"{skip.device}: " if skip.device else ""
     return {
@@ -98,12 +111,21 @@ def _sarif_skip(skip: Skip) -> dict[str, Any]:
     }
 
 
-def to_junit(report: AuditReport, rules: Sequence[Rule]) -> str:
-    """JUnit XML: a suite a rule; a case a finding or skip, or one that passed."""
+def to_junit(
+    report: AuditReport, rules: Sequence[Rule], unread: Mapping[str, str] | None = None
+) -> str:
+    """JUnit XML: a suite a rule; a case a finding or skip, or one that passed.
+
+    Each of the ``unread`` devices is an error, in a suite of its own; where no device
+    was read, no rule passes.
+    """
     root = ET.Element("testsuites", name="paisoar audit")
+    _unread_suite(root, unread or {})
     for rule in rules:
         findings = [finding for finding in report.findings if finding.rule == rule.id]
         skips = [skip for skip in report.skipped if skip.rule == rule.id]
+        if not report.devices and not findings and not skips:
+            skips = [Skip(rule.id, "", "no device was read")]
         suite = ET.SubElement(
             root,
             "testsuite",
@@ -129,6 +151,26 @@ def to_junit(report: AuditReport, rules: Sequence[Rule]) -> str:
             _case(suite, rule, f"{len(report.devices)} devices")
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _unread_suite(root: ET.Element, unread: Mapping[str, str]) -> None:
+    if not unread:
+        return
+    suite = ET.SubElement(
+        root,
+        "testsuite",
+        name="audit.reading",
+        tests=str(len(unread)),
+        failures="0",
+        errors=str(len(unread)),
+        skipped="0",
+        time="0",
+    )
+    for device, reason in unread.items():
+        case = ET.SubElement(
+            suite, "testcase", classname="audit.reading", name=_xml(device), time="0"
+        )
+        ET.SubElement(case, "error", message=_xml(reason))
 
 
 def _case(suite: ET.Element, rule: Rule, name: str) -> ET.Element:

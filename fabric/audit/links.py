@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fabric.audit import ends
 from fabric.audit.findings import Skip
 from fabric.audit.rule import Fault, Subject, rule
 from fabric.qos import PortFacts
@@ -54,6 +55,7 @@ def _rdma_mtu_short(subject: Subject, port: str) -> int | None:
     see="host: ibv_devinfo (active_mtu), ip link show dev IF; 1500 gives 1024",
     mend="ip link set dev IF mtu 9000, and the same in the host's network configuration",
     source="Linux include/rdma/ib_addr.h, iboe_get_mtu",
+    shows=ends.mtu,
 )
 def rdma_mtu(subject: Subject) -> Iterator[Fault | Skip]:
     """RDMA devices use packets of the intent's size."""
@@ -62,15 +64,10 @@ def rdma_mtu(subject: Subject) -> Iterator[Fault | Skip]:
     for live, intended in subject.pairs:
         got = _rdma_mtu_short(subject, live.name)
         if got is not None:
-            peer, far = subject.far_end(live.name)
             yield Fault(
                 f"the active RDMA MTU is {got}, should be {subject.site.intent.mtu.roce}",
                 live.name,
-                (
-                    f"{subject.live.device}:{live.name}: interface MTU {live.mtu_bytes}, "
-                    f"should be {intended.mtu_bytes}",
-                    f"{peer}: MTU {far.mtu_bytes if far else 'not read'}",
-                ),
+                (f"the interface's MTU should be {intended.mtu_bytes}",),
             )
         elif subject.facts(live.name).rdma_mtu_bytes is None:
             yield Skip("rdma-mtu", subject.live.device, f"{live.name}: active RDMA MTU not shown")
@@ -86,6 +83,7 @@ def rdma_mtu(subject: Subject) -> Iterator[Fault | Skip]:
     see="show interface, NX-OS network-qos mtu, ip link; then ping -M do -s SIZE end to end",
     mend="one MTU on every switch port and class, the hosts' no larger",
     source="Cisco Nexus 9000 NX-OS QoS guide (network-qos MTU)",
+    shows=ends.mtu,
 )
 def mtu(subject: Subject) -> Iterator[Fault | Skip]:
     """Port and class MTU are what the intent says."""
@@ -96,15 +94,7 @@ def mtu(subject: Subject) -> Iterator[Fault | Skip]:
         if _rdma_mtu_short(subject, live.name) is not None:
             continue
         if live.mtu_bytes != intended.mtu_bytes:
-            peer, far = subject.far_end(live.name)
-            yield Fault(
-                f"MTU is {live.mtu_bytes}, should be {intended.mtu_bytes}",
-                live.name,
-                (
-                    f"{subject.live.device}:{live.name}: MTU {live.mtu_bytes}",
-                    f"{peer}: MTU {far.mtu_bytes if far else 'not read'}",
-                ),
-            )
+            yield Fault(f"MTU is {live.mtu_bytes}, should be {intended.mtu_bytes}", live.name)
         if skip := subject.skip("mtu", live.name, Fact.CLASS_MTU):
             yield skip
             continue

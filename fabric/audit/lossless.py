@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fabric.audit import ends
 from fabric.audit.findings import Skip
 from fabric.audit.rule import FIX, Fault, Subject, numbers, rule
 from fabric.qos import PortQos
@@ -56,16 +57,6 @@ def _idle(subject: Subject, port: str) -> bool:
     return facts.up is False and facts.pfc_mode != "off"
 
 
-def _both_ends(subject: Subject, live: PortQos) -> tuple[str, str]:
-    peer, far = subject.far_end(live.name)
-    mode = subject.facts(live.name).pfc_mode
-    return (
-        f"{subject.live.device}:{live.name}: PFC on {numbers(live.pfc_priorities)}"
-        + (f" (mode {mode})" if mode else ""),
-        f"{peer}: PFC on {numbers(far.pfc_priorities) if far else 'not read'}",
-    )
-
-
 def _missing(live: PortQos, intended: PortQos) -> set[int]:
     return set(intended.pfc_priorities) - set(live.pfc_priorities)
 
@@ -101,6 +92,7 @@ def bare_tier(subject: Subject) -> Iterator[Fault | Skip]:
     see=_PFC_SEE,
     mend="keep one or two lossless priorities; most ASICs hold two",
     source="reference of the device; sonic-net/sonic-buildimage qos_config.j2 (two by default)",
+    shows=ends.pfc,
 )
 def max_lossless(subject: Subject) -> Iterator[Fault | Skip]:
     """No more priorities are lossless than the hardware can hold."""
@@ -119,7 +111,6 @@ def max_lossless(subject: Subject) -> Iterator[Fault | Skip]:
                 f"PFC is on for {len(live.pfc_priorities)} priorities, "
                 f"the hardware holds {subject.max_lossless}",
                 live.name,
-                _both_ends(subject, live),
             )
 
 
@@ -133,6 +124,7 @@ def max_lossless(subject: Subject) -> Iterator[Fault | Skip]:
     see="PFC table against the priority of the CNP's DSCP (48 unless changed)",
     mend="give CNPs a priority of their own, without PFC",
     source="Zhu et al., SIGCOMM 2015, section 4; NVIDIA RoCE configuration guides",
+    shows=ends.pfc,
 )
 def cnp_lossless(subject: Subject) -> Iterator[Fault | Skip]:
     """CNPs travel in a priority that nothing pauses."""
@@ -142,7 +134,6 @@ def cnp_lossless(subject: Subject) -> Iterator[Fault | Skip]:
             yield Fault(
                 f"CNPs travel in priority {numbers(frozenset(where))}, which is paused",
                 live.name,
-                _both_ends(subject, live),
             )
 
 
@@ -156,6 +147,7 @@ def cnp_lossless(subject: Subject) -> Iterator[Fault | Skip]:
     see="priority of DSCP 0 in the DSCP map, against the PFC table",
     mend="map DSCP 0 and all that is not RoCE to a priority without PFC",
     source="Guo et al., RDMA over Commodity Ethernet at Scale, SIGCOMM 2016",
+    shows=ends.pfc,
 )
 def default_lossless(subject: Subject) -> Iterator[Fault | Skip]:
     """Traffic that is not RDMA's stays out of the lossless priorities."""
@@ -167,7 +159,6 @@ def default_lossless(subject: Subject) -> Iterator[Fault | Skip]:
                 f"{len(dscps)} DSCPs of other traffic travel in a paused priority, "
                 f"e.g. DSCP {dscps[0]} in priority {live.dscp_to_priority[dscps[0]]}",
                 live.name,
-                _both_ends(subject, live),
             )
 
 
@@ -181,6 +172,7 @@ def default_lossless(subject: Subject) -> Iterator[Fault | Skip]:
     see="NX-OS: show interface priority-flow-control (Auto, Off); show lldp dcbx interface (CIN)",
     mend="force it: priority-flow-control mode on, on every port of the path",
     source='Cisco Nexus 9000 NX-OS QoS guide, "Configuring Priority Flow Control"',
+    shows=ends.pfc,
 )
 def pfc_auto(subject: Subject) -> Iterator[Fault | Skip]:
     """PFC that is left to negotiation has been negotiated."""
@@ -192,7 +184,6 @@ def pfc_auto(subject: Subject) -> Iterator[Fault | Skip]:
             yield Fault(
                 "PFC is left to negotiation, and the other end has not agreed to it",
                 live.name,
-                _both_ends(subject, live),
             )
 
 
@@ -206,6 +197,7 @@ def pfc_auto(subject: Subject) -> Iterator[Fault | Skip]:
     see=_PFC_SEE,
     mend="the same lossless priorities at both ends of every cable, and no others",
     source="IEEE 802.1Qbb",
+    shows=ends.pfc,
 )
 def pfc(subject: Subject) -> Iterator[Fault | Skip]:
     """Both ends pause the lossless priorities, and only these."""
@@ -235,13 +227,11 @@ def pfc(subject: Subject) -> Iterator[Fault | Skip]:
                 f"PFC is off for priority {numbers(frozenset(missing))}"
                 + (" at this end of the cable only" if alone else ""),
                 live.name,
-                _both_ends(subject, live),
             )
         elif extra:
             yield Fault(
                 f"PFC is on for priority {numbers(frozenset(extra))}, which is lossy",
                 live.name,
-                _both_ends(subject, live),
             )
 
 
@@ -255,6 +245,7 @@ def pfc(subject: Subject) -> Iterator[Fault | Skip]:
     see="host: ethtool -a IF; NX-OS: show interface flowcontrol",
     mend="host: ethtool -A IF rx off tx off; switch: flowcontrol receive off, send off",
     source="IEEE 802.3 annex 31B, IEEE 802.1Qbb",
+    shows=ends.link_pause,
 )
 def link_pause(subject: Subject) -> Iterator[Fault | Skip]:
     """Link pause is off where PFC is used."""

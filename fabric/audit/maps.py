@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fabric.audit import ends
 from fabric.audit.findings import Skip
 from fabric.audit.lossless import cnp_paused, default_paused
 from fabric.audit.rule import Fault, Subject, first, remarks_only, rule
@@ -26,6 +27,7 @@ _SEE = (
     see="host: mlnx_qos -i IF (Priority trust state); EOS: show qos interfaces; default is CoS",
     mend="host: mlnx_qos -i IF --trust dscp; EOS: qos trust dscp",
     source="IEEE 802.1Q; RFC 2474",
+    shows=ends.trust,
 )
 def trust(subject: Subject) -> Iterator[Fault | Skip]:
     """Ports classify by DSCP."""
@@ -73,6 +75,7 @@ def starving(subject: Subject, live: PortQos, intended: PortQos) -> list[int]:
     see=_SEE,
     mend="one map everywhere; SONiC's default puts DSCP 24 and 26 into lossy TC 1",
     source="RFC 2474; sonic-net/sonic-buildimage files/build_templates/qos_config.j2",
+    shows=ends.dscps,
 )
 def dscp_map(subject: Subject) -> Iterator[Fault | Skip]:
     """Every DSCP is put into the priority that the intent gives it."""
@@ -88,11 +91,8 @@ def dscp_map(subject: Subject) -> Iterator[Fault | Skip]:
             if dscp not in other
         ]
         if wrong:
-            peer, far = subject.far_end(live.name)
             yield Fault(
-                first(wrong, "DSCPs map to the wrong priority"),
-                live.name,
-                (*wrong[:8], f"{peer}: {_map_of(far, subject)}"),
+                first(wrong, "DSCPs map to the wrong priority"), live.name, tuple(wrong[:8])
             )
 
 
@@ -105,6 +105,7 @@ def dscp_map(subject: Subject) -> Iterator[Fault | Skip]:
     see="NIC: ecn/roce_np/cnp_dscp and cnp_802p_prio in sysfs; switch: the map of that DSCP",
     mend="one CNP DSCP on every NIC, mapped to its own strict queue on every switch",
     source="Linux drivers/infiniband/hw/mlx5/cong.c; sonic-net/sonic-mgmt issue 25347",
+    shows=ends.cnps,
 )
 def cnp_dscp(subject: Subject) -> Iterator[Fault | Skip]:
     """NICs mark CNPs with the DSCP that every hop puts into the CNP class."""
@@ -124,15 +125,7 @@ def cnp_dscp(subject: Subject) -> Iterator[Fault | Skip]:
                     f"(should be {theirs.cnp_dscp}, {theirs.cnp_priority})"
                 )
         if wrong:
-            peer, far = subject.far_end(live.name)
-            yield Fault(wrong[0], live.name, (*wrong, f"{peer}: {_map_of(far, subject)}"))
-
-
-def _map_of(far: PortQos | None, subject: Subject) -> str:
-    if far is None:
-        return "not read"
-    dscps = [dscp for cls in subject.site.intent.classes.values() for dscp in cls.dscp]
-    return ", ".join(f"DSCP {dscp} -> priority {far.priority_of_dscp(dscp)}" for dscp in dscps)
+            yield Fault(wrong[0], live.name, tuple(wrong))
 
 
 @rule(
@@ -146,6 +139,7 @@ def _map_of(far: PortQos | None, subject: Subject) -> str:
     "mlnx_qos -i IF (tc, priority)",
     mend="one number for one class: priority, queue, priority group and traffic class",
     source="sonic-net/sonic-buildimage sonic-port-qos-map.yang",
+    shows=ends.classes,
 )
 def class_map(subject: Subject) -> Iterator[Fault | Skip]:
     """Every priority leaves by its own traffic class."""

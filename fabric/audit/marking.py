@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fabric.audit import ends
 from fabric.audit.findings import Skip
 from fabric.audit.rule import Fault, Subject, numbers, rule
 from fabric.qos import Ecn, PortQos
@@ -34,10 +35,6 @@ def _elsewhere(subject: Subject, live: PortQos, intended: PortQos) -> list[int]:
         and queue.traffic_class != subject.wanted.roce
         and ((want := intended.queue(queue.traffic_class)) is None or want.ecn is None)
     ]
-
-
-def _text(ecn: Ecn) -> str:
-    return f"from {ecn.kmin_bytes} to {ecn.kmax_bytes} B up to {ecn.pmax_percent} %"
 
 
 def _senseless(ecn: Ecn) -> bool:
@@ -75,6 +72,7 @@ def _other_speed(subject: Subject, live: PortQos, ecn: Ecn) -> str:
     see=_SEE,
     mend="bind the ECN profile to the RoCE queue, and to no other",
     source="RFC 3168; Zhu et al., SIGCOMM 2015",
+    shows=ends.ecn,
 )
 def ecn_lossy_queue(subject: Subject) -> Iterator[Fault | Skip]:
     """No queue but RoCE's is marked."""
@@ -98,13 +96,14 @@ def ecn_lossy_queue(subject: Subject) -> Iterator[Fault | Skip]:
     see=_SEE,
     mend="Kmin below Kmax, and a marking probability above 0",
     source="Floyd & Jacobson 1993 (RED); Zhu et al., SIGCOMM 2015",
+    shows=ends.ecn,
 )
 def ecn_range(subject: Subject) -> Iterator[Fault | Skip]:
     """Kmin is below Kmax, and packets between them can be marked."""
     for live, intended in subject.ports():
         ecn = _roce(subject, live)
         if ecn is not None and ecn != _roce(subject, intended) and _senseless(ecn):
-            yield Fault(f"ECN marks {_text(ecn)}", live.name)
+            yield Fault(f"ECN marks {ends.marking(ecn)}", live.name)
 
 
 @rule(
@@ -117,6 +116,7 @@ def ecn_range(subject: Subject) -> Iterator[Fault | Skip]:
     see=_SEE + "; and XOFF of the ingress buffer. Under load: pause frames rise, ECN marks do not",
     mend="lower Kmin and Kmax, or raise XOFF, so that t_ECN stays below t_PFC for the fan-in",
     source="Zhu et al., SIGCOMM 2015, section 4; doi 10.1109/LNET.2024.3382955",
+    shows=ends.xoff,
 )
 def ecn_before_pfc(subject: Subject) -> Iterator[Fault | Skip]:
     """Marking begins at a depth below the one at which PFC begins."""
@@ -128,7 +128,6 @@ def ecn_before_pfc(subject: Subject) -> Iterator[Fault | Skip]:
             yield Fault(
                 f"Kmin ({ecn.kmin_bytes} B, egress) is not below XOFF ({xoff} B, ingress)",
                 live.name,
-                (f"ECN marks {_text(ecn)}", f"XOFF of priority {subject.wanted.roce}: {xoff} B"),
             )
 
 
@@ -142,6 +141,7 @@ def ecn_before_pfc(subject: Subject) -> Iterator[Fault | Skip]:
     see=_SEE + ", port speed by port speed",
     mend="one profile a speed: intent.profiles",
     source="sonic-net/sonic-buildimage pg_profile_lookup.ini (keyed by speed)",
+    shows=ends.ecn,
 )
 def speed_profile(subject: Subject) -> Iterator[Fault | Skip]:
     """Every port has the thresholds of its own speed."""
@@ -163,6 +163,7 @@ def speed_profile(subject: Subject) -> Iterator[Fault | Skip]:
     see=_SEE,
     mend="mark the RoCE queue between the Kmin and Kmax of its port speed",
     source="RFC 3168; Zhu et al., SIGCOMM 2015",
+    shows=ends.ecn,
 )
 def ecn(subject: Subject) -> Iterator[Fault | Skip]:
     """The RoCE queue is marked between Kmin and Kmax of the intent."""
@@ -185,7 +186,7 @@ def ecn(subject: Subject) -> Iterator[Fault | Skip]:
             or _other_speed(subject, live, found)
         ):
             yield Fault(
-                f"ECN in {where} marks {_text(found)}, should be {wanted.kmin_bytes} to "
+                f"ECN in {where} marks {ends.marking(found)}, should be {wanted.kmin_bytes} to "
                 f"{wanted.kmax_bytes} B, {wanted.pmax_percent} %",
                 live.name,
             )

@@ -5,9 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
+from fabric.audit import ends
 from fabric.audit.findings import Skip
+from fabric.audit.fixes import mend
 from fabric.audit.rule import FIX, SOFTWARE_FAMILIES, Fault, Subject, first, numbers, rule
-from fabric.qos import Dcqcn, Nic
+from fabric.qos import Dcqcn, Nic, PortQos
+from fabric.unread import FIELDS
 
 _CNP_MARKS = ("cnp_dscp", "cnp_priority")
 _POINTS = ("np_priorities", "rp_priorities")
@@ -28,6 +31,7 @@ def _nics(subject: Subject) -> Iterator[tuple[str, Nic, Nic]]:
     see="mlnx_qos -i IF (DCBX mode), dcb dcbx show dev IF",
     mend="mlnx_qos -i IF --dcbx os; mlxconfig LLDP_NB_DCBX_P1=0, DCBX_WILLING_P1=0",
     source="Mellanox/mlnx-tools python/mlnx_qos; IEEE 802.1Qaz",
+    shows=ends.dcbx,
 )
 def dcbx(subject: Subject) -> Iterator[Fault | Skip]:
     """The operating system, not firmware DCBX, decides."""
@@ -47,6 +51,7 @@ def dcbx(subject: Subject) -> Iterator[Fault | Skip]:
     see="mlnx_qos -i IF (Cable len), ethtool -m IF; SONiC: CABLE_LENGTH against the optics",
     mend="mlnx_qos -i IF --pfc ... --cable_len METRES; SONiC: the port's field of CABLE_LENGTH",
     source="Linux drivers/net/ethernet/mellanox/mlx5/core/en/port_buffer.c",
+    shows=ends.cable,
 )
 def cable_length(subject: Subject) -> Iterator[Fault | Skip]:
     """Where headroom is computed from it, the cable's length is known."""
@@ -109,6 +114,7 @@ def _confused(tos: _Tos) -> str:
     see="configfs default_roce_tos, sysfs tc/1/traffic_class, NCCL_IB_TC, UCX_IB_TRAFFIC_CLASS",
     mend="DSCP 26 is TOS 104, and 106 with ECT(0)",
     source="RFC 2474, RFC 3168; NVIDIA NCCL environment variables",
+    shows=ends.tos,
 )
 def tos_confused(subject: Subject) -> Iterator[Fault | Skip]:
     """A TOS byte is DSCP << 2 with the ECT bits, not a DSCP."""
@@ -127,6 +133,7 @@ def tos_confused(subject: Subject) -> Iterator[Fault | Skip]:
     see="configfs default_roce_tos, sysfs tc/1/traffic_class; under load: rx/tx_prioN_packets",
     mend="cma_roce_tos -d DEV -t 106, and the same in tc/1/traffic_class",
     source="Linux drivers/infiniband/core/cma_configfs.c",
+    shows=ends.tos,
 )
 def tos(subject: Subject) -> Iterator[Fault | Skip]:
     """Connections through rdma_cm carry the DSCP and ECT bits of the RoCE class."""
@@ -147,6 +154,7 @@ def tos(subject: Subject) -> Iterator[Fault | Skip]:
     see="sysfs /sys/class/infiniband/DEV/tc/1/traffic_class (MLNX_OFED); NCCL_IB_TC",
     mend="echo 106 > /sys/class/infiniband/DEV/tc/1/traffic_class, or NCCL_IB_TC=106",
     source="mlnx-ofa_kernel drivers/infiniband/hw/mlx5; NVIDIA NCCL environment variables",
+    shows=ends.tos,
 )
 def verbs_tos(subject: Subject) -> Iterator[Fault | Skip]:
     """Queue pairs made by verbs alone carry it too."""
@@ -192,6 +200,7 @@ _DCQCN_SEE = (
     see=_DCQCN_SEE,
     mend="echo 1 > .../ecn/roce_np/enable/N and .../ecn/roce_rp/enable/N",
     source="Linux drivers/infiniband/hw/mlx5/cong.c; Intel irdma README",
+    shows=ends.dcqcn,
 )
 def dcqcn_off(subject: Subject) -> Iterator[Fault | Skip]:
     """DCQCN's notification and reaction points are on."""
@@ -213,6 +222,7 @@ def dcqcn_off(subject: Subject) -> Iterator[Fault | Skip]:
     see=_DCQCN_SEE,
     mend="enable ECN on RoCE's priority, and on no other",
     source="mlnx-ofa_kernel en_sysfs.c; NVIDIA, ROCE_CC_PRIO_MASK_P1",
+    shows=ends.dcqcn,
 )
 def dcqcn_priority(subject: Subject) -> Iterator[Fault | Skip]:
     """DCQCN acts on RoCE's priority, and on no other."""
@@ -232,6 +242,7 @@ def dcqcn_priority(subject: Subject) -> Iterator[Fault | Skip]:
     see=_DCQCN_SEE,
     mend="the values of intent.dcqcn",
     source="Zhu et al., SIGCOMM 2015; Linux drivers/infiniband/hw/mlx5/cong.c",
+    shows=ends.dcqcn,
 )
 def dcqcn(subject: Subject) -> Iterator[Fault | Skip]:
     """DCQCN has the intent's parameters."""
@@ -347,11 +358,23 @@ def software_nic(subject: Subject) -> Iterator[Fault | Skip]:
 )
 def persistence(subject: Subject) -> Iterator[Fault | Skip]:
     """Settings come back after a reboot."""
-    for port, live, intended in _nics(subject):
+    for live, intended in subject.ports():
+        lost = live.nic and intended.nic and live.nic.persistent < intended.nic.persistent
         # What is not as intended now is another rule's; mending it makes it last.
-        right = dataclasses.replace(live, persistent=True) == intended
-        if intended.persistent and not live.persistent and right:
-            if skip := subject.skip("persistence", port, "whether the settings survive"):
-                yield skip
-            else:
-                yield Fault("the settings do not survive a reboot", port, fix=FIX)
+        if not lost or not _right_now(subject, live, intended):
+            continue
+        if skip := subject.skip("persistence", live.name, "whether the settings survive"):
+            yield skip
+        else:
+            yield Fault("the settings do not survive a reboot", live.name, fix=FIX)
+
+
+def _right_now(subject: Subject, live: PortQos, intended: PortQos) -> bool:
+    """Whether all that the host shows of the port is as intended, whether or not it lasts."""
+    hidden = [
+        field
+        for fact, fields in FIELDS.items()
+        if subject.unseen(live.name, fact)
+        for field in fields
+    ]
+    return mend(live, intended, [*hidden, "nic.persistent"]) == intended

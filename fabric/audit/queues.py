@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fabric.audit import ends
 from fabric.audit.findings import Skip
 from fabric.audit.maps import starving
 from fabric.audit.rule import Fault, Subject, first, numbers, rule
-from fabric.qos import PortQos, Queue, Scheduler
+from fabric.qos import PortQos, Scheduler
 from fabric.units import format_speed
 from fabric.unread import Fact
 
@@ -67,6 +68,7 @@ def _bad_weights(subject: Subject, live: PortQos, intended: PortQos) -> str:
     see=_SEE,
     mend="a strict queue for CNPs",
     source="Zhu et al., SIGCOMM 2015; NVIDIA RoCE configuration guides",
+    shows=ends.shares,
 )
 def cnp_scheduler(subject: Subject) -> Iterator[Fault | Skip]:
     """CNPs are served first."""
@@ -74,7 +76,7 @@ def cnp_scheduler(subject: Subject) -> Iterator[Fault | Skip]:
         if _cnp_waits(subject, live, intended):
             queue = live.queue(subject.wanted.cnp)
             yield Fault(
-                f"CNPs' traffic class {subject.wanted.cnp} is {served(queue)}, not strict",
+                f"CNPs' traffic class {subject.wanted.cnp} is {ends.served(queue)}, not strict",
                 live.name,
             )
 
@@ -89,6 +91,7 @@ def cnp_scheduler(subject: Subject) -> Iterator[Fault | Skip]:
     see=_SEE + "; and which DSCPs are mapped to the strict queue",
     mend="only CNPs in the strict queue, or a shaper on it (SONiC: pir, EOS: shape rate)",
     source="IEEE 802.1Q, strict priority; Arista EOS and SONiC scheduler references",
+    shows=ends.strict,
 )
 def strict_starves(subject: Subject) -> Iterator[Fault | Skip]:
     """A strict queue of a switch holds CNPs only."""
@@ -112,13 +115,13 @@ def strict_starves(subject: Subject) -> Iterator[Fault | Skip]:
     see=_SEE,
     mend="shares of the ETS classes that add up to 100, none of them 0, none for strict ones",
     source="IEEE 802.1Qaz",
+    shows=ends.shares,
 )
 def ets_weights(subject: Subject) -> Iterator[Fault | Skip]:
     """ETS shares add up to 100 %, and RoCE has one."""
     for live, intended in subject.ports():
         if wrong := _bad_weights(subject, live, intended):
-            shares = ", ".join(f"{q.traffic_class}: {served(q)}" for q in live.queues)
-            yield Fault(wrong, live.name, (f"{subject.live.device}:{live.name}: {shares}",))
+            yield Fault(wrong, live.name)
 
 
 @rule(
@@ -131,6 +134,7 @@ def ets_weights(subject: Subject) -> Iterator[Fault | Skip]:
     see=_SEE,
     mend="the scheduler of intent.classes on every port",
     source="IEEE 802.1Qaz",
+    shows=ends.shares,
 )
 def scheduler(subject: Subject) -> Iterator[Fault | Skip]:
     """Classes share what CNPs leave as the intent says."""
@@ -140,7 +144,8 @@ def scheduler(subject: Subject) -> Iterator[Fault | Skip]:
         if _other_strict(subject, live, intended):
             continue
         wrong = [
-            f"traffic class {wanted.traffic_class} is {served(got)}, should be {served(wanted)}"
+            f"traffic class {wanted.traffic_class} is {ends.served(got)}, "
+            f"should be {ends.served(wanted)}"
             for wanted in intended.queues
             if (got := live.queue(wanted.traffic_class)) is not None
             and got.scheduler != wanted.scheduler
@@ -162,6 +167,7 @@ def scheduler(subject: Subject) -> Iterator[Fault | Skip]:
     "no shape under the queue",
     source="Mellanox/mlnx-tools python/mlnx_qos; iproute2 man dcb-maxrate; Cisco Nexus 9000 NX-OS "
     "QoS guide, Configuring Queuing; Arista EOS User Manual, Quality of Service",
+    shows=ends.limits,
 )
 def rate_limit(subject: Subject) -> Iterator[Fault | Skip]:
     """No traffic class may send less than its link takes.
@@ -184,10 +190,3 @@ def rate_limit(subject: Subject) -> Iterator[Fault | Skip]:
 
 def _limit(bps: int) -> str:
     return f"may send {format_speed(bps)} at most" if bps else "may send without a limit"
-
-
-def served(queue: Queue | None) -> str:
-    """How a queue is served, in words."""
-    if queue is None:
-        return "not there"
-    return "strict" if queue.scheduler.mode == "strict" else f"ets {queue.scheduler.percent} %"

@@ -150,6 +150,28 @@ class Subject:
         state = self.states.get(peer.device)
         return peer, state.facts_of(peer.port) if state else PortFacts(peer.port)
 
+    def ends(self, port: str, shows: Shows, facts: tuple[Fact, ...]) -> tuple[str, ...]:
+        """What this port and the other end of its cable do, a line each.
+
+        ``facts`` are what the words are about: an end that hides one of them says so.
+        """
+        here, peer = PortRef(self.live.device, port), self.peer(port)
+        lines = []
+        for end in (here, peer):
+            state = self.states.get(end.device)
+            held = state.port(end.port) if state else None
+            if end is NOBODY:
+                said = "no cable is known"
+            elif state is None or held is None:
+                said = "not read"
+            else:
+                hidden = (unseen(state.unread, end.port, fact) for fact in facts)
+                why = next(filter(None, hidden), "")
+                seen = state.facts_of(end.port)
+                said = f"not shown ({why})" if why else shows(self.wanted, held, seen)
+            lines.append(f"{end.device if end is NOBODY else end}: {said}")
+        return tuple(lines)
+
     def unseen(self, port: str, fact: str) -> str:
         """What the device did not show of this fact of a port; empty where it did."""
         return unseen(self.live.unread, port, fact)
@@ -189,6 +211,8 @@ class Fault:
 
 
 Check = Callable[[Subject], Iterator[Fault | Skip]]
+# What an end of a cable does, in words, as far as one rule is concerned with it.
+Shows = Callable[[Wanted, PortQos, PortFacts], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +223,8 @@ class Rule:
     ``facts`` what it judges of a port: where that is not shown, it skips. ``fields``
     are the fields of ``PortQos`` (``nic.`` of ``Nic``) that mend it. ``see``
     and ``mend`` tell how to look and what to do by hand, ``source`` where that was
-    read.
+    read. ``shows`` words what either end of a cable does, for the evidence of a fault
+    of a port; None where the rule is about one device alone.
     """
 
     id: str
@@ -213,6 +238,7 @@ class Rule:
     mend: str = ""
     source: str = ""
     needs_counters: bool = field(default=False)
+    shows: Shows | None = None
 
     @property
     def what(self) -> str:
@@ -240,12 +266,24 @@ def rule(
     mend: str = "",
     source: str = "",
     needs_counters: bool = False,
+    shows: Shows | None = None,
 ) -> Callable[[Check], Check]:
     """Register a check under this id."""
 
     def register(check: Check) -> Check:
         REGISTRY[id_] = Rule(
-            id_, severity, cost, check, checks, facts, fields, see, mend, source, needs_counters
+            id_,
+            severity,
+            cost,
+            check,
+            checks,
+            facts,
+            fields,
+            see,
+            mend,
+            source,
+            needs_counters,
+            shows,
         )
         return check
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 
 # Importing a module of rules registers them, in the order of the report.
@@ -103,11 +104,20 @@ def _judged(rule: Rule, subject: Subject) -> Iterator[Fault | Skip]:
     """
     for item in rule.check(subject):
         skip = subject.skip(rule.id, item.port, *rule.facts) if isinstance(item, Fault) else None
-        yield skip or item
+        yield skip or (_quoted(rule, subject, item) if isinstance(item, Fault) else item)
     for remark in subject.live.remarks:
         # A remark of a rule that is not known here is the vendor's.
         if remark.rule == rule.id or (rule.id == "vendor" and remark.rule not in REGISTRY):
-            yield Fault(remark.message, remark.port, remark.evidence, remark.fix)
+            fault = Fault(remark.message, remark.port, remark.evidence, remark.fix)
+            yield _quoted(rule, subject, fault)
+
+
+def _quoted(rule: Rule, subject: Subject, fault: Fault) -> Fault:
+    """The fault with what both ends of its port's cable do, where the rule is about cables."""
+    if rule.shows is None or not fault.port:
+        return fault
+    ends = subject.ends(fault.port, rule.shows, rule.facts)
+    return dataclasses.replace(fault, evidence=(*ends, *fault.evidence))
 
 
 def _completed(fault: Fault, rule: Rule, device: str, fixes: Fixes, pairs: Pairs) -> Fault:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fabric.audit import ends
 from fabric.audit.findings import Skip
 from fabric.audit.rule import Fault, Subject, remarks_only, rule
-from fabric.qos import Watchdog
 from fabric.unread import Fact
 
 MIN_DETECT_MS = 100
@@ -26,6 +26,7 @@ _SEE = (
     see=_SEE,
     mend="the watchdog on every port and every lossless priority",
     source="Guo et al., RDMA over Commodity Ethernet at Scale, SIGCOMM 2016, section 4.3",
+    shows=ends.watchdog,
 )
 def watchdog(subject: Subject) -> Iterator[Fault | Skip]:
     """The PFC watchdog guards every switch port."""
@@ -51,6 +52,7 @@ def watchdog(subject: Subject) -> Iterator[Fault | Skip]:
     see=_SEE,
     mend="at least 100 ms and one polling interval; SONiC lengthens it with the number of ports",
     source="sonic-net/sonic-buildimage sonic-pfcwd.yang; Cisco Nexus 9000 NX-OS QoS guide",
+    shows=ends.watchdog,
 )
 def watchdog_times(subject: Subject) -> Iterator[Fault | Skip]:
     """The watchdog's times are those of the intent, and possible ones."""
@@ -61,16 +63,10 @@ def watchdog_times(subject: Subject) -> Iterator[Fault | Skip]:
         if got != wanted:
             least = (got.detect_ms or MIN_DETECT_MS) < MIN_DETECT_MS
             yield Fault(
-                f"the PFC watchdog's times are {_times(got)}, should be {_times(wanted)}"
+                f"the PFC watchdog's times are {ends.times(got)}, should be {ends.times(wanted)}"
                 + (f"; below {MIN_DETECT_MS} ms it acts on ordinary congestion" if least else ""),
                 live.name,
             )
-
-
-def _times(watchdog: Watchdog) -> str:
-    detect = "default" if watchdog.detect_ms is None else f"{watchdog.detect_ms} ms"
-    restore = "default" if watchdog.restore_ms is None else f"{watchdog.restore_ms} ms"
-    return f"{detect} to detect, {restore} to restore"
 
 
 @rule(

@@ -247,6 +247,82 @@ def test_a_pfc_finding_quotes_both_ends_of_the_cable_and_who_suffers(site, state
     )
 
 
+@pytest.mark.parametrize("rule", [rule.id for rule in rules() if rule.shows])
+def test_a_finding_about_a_cable_quotes_both_of_its_ends(site, states, intended, rule):
+    device, port, spoil = FAULTS[rule]
+    spoil(states)
+    end = PortRef(device, port)
+    peer = site.topology.peer(end)
+    (finding,) = judge(site, states, intended).findings
+    here, there = finding.evidence[:2]
+    assert here.startswith(f"{end}: ")
+    assert there.startswith(f"{peer}: ")
+    assert here.partition(": ")[2]
+    assert there.partition(": ")[2]
+    # The other end was not read, or does not show it.
+    facts = next(one.facts for one in rules() if one.id == rule)
+    other = states.pop(peer.device)
+    (finding,) = judge(site, states, intended).findings
+    assert finding.evidence[1] == f"{peer}: not read"
+    if facts:
+        hidden = f"{peer.port}: {facts[0]}: refused"
+        states[peer.device] = replace(other, unread=(hidden,))
+        (finding,) = judge(site, states, intended).findings
+        assert finding.evidence[1] == f"{peer}: not shown ({hidden})"
+
+
+ENDS = {
+    "trust": ("trusts pcp", "trusts dscp"),
+    "link-pause": ("link pause on, PFC on 3 (mode on)", "link pause off, PFC on 3"),
+    "dcbx": ("DCBX firmware controlled, PFC on 3", "PFC on 3 (mode on)"),
+    "cable-length": (
+        "headroom for a cable of 100 m",
+        "headroom set by hand, not by a cable's length",
+    ),
+    "ecn-range": (
+        "ECN in traffic class 3 from 400000 to 400000 B up to 20 %",
+        "a NIC, which marks nothing itself",
+    ),
+    "tos": (
+        "TOS of rdma_cm 0, traffic class of verbs 106",
+        "DSCP 26 -> priority 3, DSCP 48 -> priority 6",
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", ENDS)
+def test_each_end_is_quoted_with_what_it_does(site, states, intended, rule):
+    FAULTS[rule][2](states)
+    (finding,) = judge(site, states, intended).findings
+    assert tuple(line.partition(": ")[2] for line in finding.evidence[:2]) == ENDS[rule]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        h.host(lambda p: {"trust": "pcp"}),
+        h.host(lambda p: {"pfc_priorities": (), "ingress_buffers": ()}),
+        h.host(lambda p: {"link_pause": True}),
+        h.host(lambda p: {"queues": h.queues(p, 3, max_rate_bps=10**9)}),
+        nic(dcbx="firmware"),
+    ],
+)
+def test_a_setting_that_is_wrong_now_is_not_also_one_that_does_not_last(
+    site, states, intended, spoil
+):
+    """The boot script sets the right one: so it does not reproduce what is set now."""
+    h.both(spoil, nic(persistent=False))(states)
+    (finding,) = judge(site, states, intended).findings
+    assert finding.rule != "persistence"
+
+
+def test_settings_that_do_not_last_are_found_beside_one_that_is_not_shown(site, states, intended):
+    h.both(h.host(lambda p: {"trust": "none"}), nic(persistent=False))(states)
+    states["host1"] = replace(states["host1"], unread=(f"{NIC}: trust: refused",))
+    (finding,) = judge(site, states, intended).findings
+    assert finding.rule == "persistence"
+
+
 def test_one_cause_on_many_ports_is_one_row(site, states, intended):
     h.every_port("leaf1", lambda p: {"queues": h.queues(p, 3, ecn=None)})(states)
     (finding,) = judge(site, states, intended).findings
