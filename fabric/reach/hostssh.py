@@ -21,6 +21,7 @@ import asyncssh
 
 from fabric.errors import DeviceError, UnreachableError
 from fabric.reach.access import Access
+from fabric.reach.hostkeys import check_known_hosts, damaged_key, logging_in, wrong_key
 
 CONNECT_TIMEOUT_S = 15.0
 COMMAND_TIMEOUT_S = 60.0
@@ -168,20 +169,14 @@ def run_on_host(
 
 
 async def _connect(device: str, access: Access) -> asyncssh.SSHClientConnection:
-    doing = f"log in over SSH to {access.host}:{access.port} as {access.user}"
+    check_known_hosts(device, access)
+    doing = logging_in(access)
     options: dict[str, Any] = {}
     if access.key_file is not None:
         options["client_keys"] = [str(access.key_file)]
         options["agent_path"] = None
     if access.password is not None:
         options["password"] = access.password
-    if not access.known_hosts.is_file():
-        raise UnreachableError(
-            device,
-            doing,
-            f"there is no file of known host keys {access.known_hosts}",
-            advice="Put the host's key there (ssh-keyscan, checked against the host itself).",
-        )
     try:
         return await asyncssh.connect(
             access.host,
@@ -192,12 +187,7 @@ async def _connect(device: str, access: Access) -> asyncssh.SSHClientConnection:
             **options,
         )
     except asyncssh.HostKeyNotVerifiable as error:
-        raise UnreachableError(
-            device,
-            doing,
-            f"its host key is not the one in {access.known_hosts}: {error.reason}",
-            advice="Find out why before you accept a new key.",
-        ) from error
+        raise wrong_key(device, access) from error
     except asyncssh.PermissionDenied as error:
         raise UnreachableError(
             device,
@@ -218,7 +208,9 @@ async def _connect(device: str, access: Access) -> asyncssh.SSHClientConnection:
         text = os.strerror(errno) if errno and errno > 0 else str(error)
         raise UnreachableError(device, doing, text or type(error).__name__) from error
     except ValueError as error:
-        # asyncssh raises ValueError subclasses for key files it cannot use.
+        # asyncssh raises ValueError subclasses for keys that it cannot use.
+        if damaged := damaged_key(device, access):
+            raise damaged from error
         raise UnreachableError(
             device, doing, f"the key {access.key_file} cannot be used: {error}"
         ) from error

@@ -12,11 +12,12 @@ import paramiko
 from netmiko.channel import SSHChannel
 from netmiko.exceptions import NetmikoAuthenticationException, NetmikoBaseException
 from paramiko import SSHException
-from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
+from paramiko.hostkeys import InvalidHostKey
 from paramiko.ssh_exception import NoValidConnectionsError
 
 from fabric.errors import UnreachableError
 from fabric.reach.access import Access
+from fabric.reach.hostkeys import check_known_hosts, damaged_key, logging_in, wrong_key
 
 CONNECT_TIMEOUT_S = 15.0
 CLOSED = "the switch closed the connection"
@@ -56,14 +57,8 @@ class LiveChannel(SSHChannel):  # type: ignore[misc] # netmiko has no types
 
 def log_in(device: str, access: Access, netmiko_type: str) -> Any:  # noqa: ANN401 - untyped library
     """Log in and return netmiko's connection; UnreachableError says why that did not succeed."""
-    doing = f"log in over SSH to {access.host}:{access.port} as {access.user}"
-    if not access.known_hosts.is_file():
-        raise UnreachableError(
-            device,
-            doing,
-            f"there is no file of known host keys {access.known_hosts}",
-            advice="Put the switch's key there (ssh-keyscan, checked against the console).",
-        )
+    check_known_hosts(device, access)
+    doing = logging_in(access)
     begun = time.monotonic()
     try:
         return netmiko.ConnectHandler(
@@ -93,19 +88,13 @@ def log_in(device: str, access: Access, netmiko_type: str) -> Any:  # noqa: ANN4
         ) from error
     except (InvalidHostKey, *SESSION_ERRORS) as error:
         text = str(error)
-        # What is wrong with a key is a ValueError of several libraries.
-        if isinstance(error, InvalidHostKey | ValueError):
-            damaged = _damaged_line(access)
-            if damaged:
-                raise _no_key(device, doing, access, damaged) from error
-        cause = error.__context__
+        # What is wrong with a known key is a ValueError of several libraries.
+        unreadable = isinstance(error, InvalidHostKey | ValueError)
+        if unreadable and (damaged := damaged_key(device, access)):
+            raise damaged from error
         if "does not match" in text or "not found in known_hosts" in text:
-            raise UnreachableError(
-                device,
-                doing,
-                f"its host key is not the one in {access.known_hosts}",
-                advice="Find out why before you accept a new key.",
-            ) from error
+            raise wrong_key(device, access) from error
+        cause = error.__context__
         if isinstance(cause, SSHException) and any(word in str(cause) for word in _NO_SSH):
             raise _no_ssh(device, doing, access, time.monotonic() - begun) from error
         if isinstance(cause, NoValidConnectionsError):
@@ -113,31 +102,6 @@ def log_in(device: str, access: Access, netmiko_type: str) -> Any:  # noqa: ANN4
         if isinstance(cause, OSError):
             text = cause.strerror or str(cause) or type(cause).__name__
         raise UnreachableError(device, doing, first_line(text)) from error
-
-
-def _damaged_line(access: Access) -> int:
-    """The number of the first known host key that cannot be read; 0 where all can."""
-    for number, line in enumerate(
-        access.known_hosts.read_text(errors="replace").splitlines(), start=1
-    ):
-        if line.strip() and not line.strip().startswith("#"):
-            try:
-                HostKeyEntry.from_line(line.strip(), number)
-            except SSHException:
-                continue  # paramiko passes over these
-            except (InvalidHostKey, ValueError):
-                return number
-    return 0
-
-
-def _no_key(device: str, doing: str, access: Access, number: int) -> UnreachableError:
-    return UnreachableError(
-        device,
-        doing,
-        f"{access.known_hosts}, line {number}: what stands there is no host key",
-        advice="Take the line out, or put the key there anew (ssh-keyscan, checked against the "
-        "console).",
-    )
 
 
 def _no_ssh(device: str, doing: str, access: Access, waited_s: float) -> UnreachableError:

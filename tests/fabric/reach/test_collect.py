@@ -161,8 +161,16 @@ class TestLoginFailure:
 
     def test_an_unknown_host_key_is_not_accepted(self, host, kind):
         servers, access = host
-        servers.known_hosts.write_text("")
-        with pytest.raises(UnreachableError, match="host key is not the one in"):
+        servers.known_hosts.write_text("# nobody yet\n")
+        with pytest.raises(UnreachableError, match="host key is not in") as caught:
+            _log_in(kind, access)
+        assert caught.value.advice.startswith("Put dev1's key there")
+
+    @pytest.mark.parametrize("line", ["nonsense", "[127.0.0.1]:{port} ssh-rsa AAAAB"])
+    def test_a_known_key_that_is_damaged_is_named_with_its_line(self, host, kind, line):
+        servers, access = host
+        servers.known_hosts.write_text(f"# checked\n{line.format(port=access.port)}\n")
+        with pytest.raises(UnreachableError, match="line 2: what stands there is no host key"):
             _log_in(kind, access)
 
     def test_no_file_of_host_keys(self, host, kind, tmp_path):
