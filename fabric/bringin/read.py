@@ -125,7 +125,16 @@ def _row(path: Path, row: DeviceRow) -> SourceDevice:
 
 
 def source_of(saved: SavedFabric) -> Source:
-    """What saved outputs show: systems, models, NICs, cables by LLDP, and the intent."""
+    """What saved outputs show: systems, models, NICs, cables by LLDP, and the intent.
+
+    InputError where no device can be read from them.
+    """
+    if not saved.states:
+        reasons = [f"{name}: {why}" for name, why in saved.failed.items()]
+        more = f"; and {len(reasons) - 2} more" if len(reasons) > 2 else ""
+        raise InputError(
+            f"shows no device: {'; '.join(reasons[:2])}{more}", file=saved.site.path.parent
+        )
     devices: dict[str, SourceDevice] = {}
     for name, spec in saved.site.devices.items():
         origin = Origin(saved.site.path.parent / name)

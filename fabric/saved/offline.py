@@ -167,7 +167,7 @@ def read_folder(path: Path) -> SavedFabric:
         failed,
         tuple(unknown),
         tuple(notes),
-        tuple(inference.said),
+        tuple(inference.said) if states else (),
         wiring.assumed,
         tuple(CableRow(k.a, k.b, k.speed_bps, k.length_m) for k in wiring.links),
     )

@@ -20,7 +20,16 @@ from fabric.audit.rule import FIX
 from fabric.errors import InputError, PaisoarError
 from fabric.site import Site, load_site
 from fabric.textfile import write_text
-from paisoar.console import DEFAULT_FILE, Answer, JsonOption, Ui, command_line, console, run
+from paisoar.console import (
+    DEFAULT_FILE,
+    Answer,
+    JsonOption,
+    Ui,
+    command_line,
+    console,
+    count_of,
+    run,
+)
 
 if TYPE_CHECKING:
     from fabric.counters import CounterSnapshot
@@ -73,7 +82,8 @@ def audit(
     touched, with the counters that were saved. Without -f its intent is then what
     most of its ports do.
 
-    Exit 0 without findings, 1 with findings, 3 where a device did not answer.
+    Exit 0 without findings, 1 with findings, 3 where a device did not answer, or
+    nothing could be judged.
     """
 
     def work(ui: Ui) -> Answer:
@@ -84,10 +94,12 @@ def audit(
         if from_ is not None and save is not None:
             raise InputError("there is no device to read", key="--from", advice="Omit --save.")
         if from_ is not None:
-            answer, report = _offline(ui, from_, file, device)
+            answer, report, unread = _offline(ui, from_, file, device)
         else:
-            answer, report = _live(ui, file or DEFAULT_FILE, device, counters=counters, save=save)
-        return _formatted(answer, report, format_, out)
+            answer, report, unread = _live(
+                ui, file or DEFAULT_FILE, device, counters=counters, save=save
+            )
+        return _formatted(answer, report, unread, format_, out)
 
     run(as_json or (format_ == "json" and out is None), work)
 
@@ -99,7 +111,8 @@ def look(ui: Ui, file: Path, names: list[str] | None) -> Answer:
 
 def _live(
     ui: Ui, file: Path, names: list[str] | None, *, counters: bool, save: Path | None
-) -> tuple[Answer, AuditReport]:
+) -> tuple[Answer, AuditReport, Mapping[str, str]]:
+    """The answer, what it shows, and why which devices were not read."""
     from fabric.audit.record import save_audit
     from fabric.devices.registry import expected_qos
     from fabric.provisioning.plan import make_plan
@@ -140,7 +153,7 @@ def _live(
         good=report.clean and not failed,
         exit_code=3 if failed else 1,
     )
-    return answer, report
+    return answer, report, failed
 
 
 def _counters(
@@ -173,7 +186,8 @@ def _counters(
 
 def _offline(
     ui: Ui, folder: Path, file: Path | None, names: list[str] | None
-) -> tuple[Answer, AuditReport]:
+) -> tuple[Answer, AuditReport, Mapping[str, str]]:
+    """The answer, what it shows, and why which devices were not read."""
     from fabric.saved.offline import limited, read_folder, read_for_site
 
     ui.say(f"reading {folder}")
@@ -186,10 +200,10 @@ def _offline(
     answer = Answer(
         document,
         lambda out: _show_saved(out, report, saved, _after_saved(report, folder, file)),
-        good=report.clean and not saved.failed,
+        good=report.clean and not saved.failed and _has_ports(saved),
         exit_code=1 if report.findings else 3,
     )
-    return answer, report
+    return answer, report, saved.failed
 
 
 def _show_saved(out: Console, report: AuditReport, saved: SavedFabric, after: str) -> None:
@@ -205,17 +219,32 @@ def _show_saved(out: Console, report: AuditReport, saved: SavedFabric, after: st
         if len(lines) > MAX_LINES:
             out.print(f"{title}: and {len(lines) - MAX_LINES} more, see --json")
     show_report(out, report, {}, saved.failed, after=after)
+    if saved.states and not _has_ports(saved):
+        out.print("Nothing was judged: no port of these devices has a cable or is in use.")
 
 
-def _formatted(answer: Answer, report: AuditReport, format_: str, out: Path | None) -> Answer:
+def _has_ports(saved: SavedFabric) -> bool:
+    """Whether there is any port that was judged."""
+    return any(saved.intended[name].ports for name in saved.states)
+
+
+def _formatted(
+    answer: Answer,
+    report: AuditReport,
+    unread: Mapping[str, str],
+    format_: str,
+    out: Path | None,
+) -> Answer:
     """The answer with another format on stdout, or in a file beside what it shows."""
     from fabric.audit import rules
     from fabric.audit.formats import to_junit, to_sarif
 
     texts: Mapping[str, Callable[[], str]] = {
         "json": lambda: json.dumps(answer.document, indent=2) + "\n",
-        "sarif": lambda: json.dumps(to_sarif(report, rules(), version("paisoar")), indent=2) + "\n",
-        "junit": lambda: to_junit(report, rules()),
+        "sarif": lambda: (
+            json.dumps(to_sarif(report, rules(), version("paisoar"), unread), indent=2) + "\n"
+        ),
+        "junit": lambda: to_junit(report, rules(), unread),
         "table": lambda: _table_text(answer),
     }
     if out is not None:
@@ -252,9 +281,12 @@ def show_report(
         for row in _rows(report):
             table.add_row(*row)
         out.print(table)
+    answers = {name: error.message for name, error in failed.items()} | dict(unread or {})
+    if not report.devices:
+        _say_unread(out, answers)
+        return
     for line in skip_lines(report):
         out.print(line)
-    answers = {name: error.message for name, error in failed.items()} | dict(unread or {})
     for name, message in answers.items():
         out.print(f"not answered: {name}: {message}")
     out.print(
@@ -265,6 +297,13 @@ def show_report(
         out.print(report.paths.summary)
     if after:
         out.print(after)
+
+
+def _say_unread(out: Console, answers: Mapping[str, str]) -> None:
+    """That nothing was judged, and why."""
+    for name, message in answers.items():
+        out.print(f"not answered: {name}: {message}")
+    out.print(f"Nothing was judged: none of {count_of(len(answers), 'device')} could be read.")
 
 
 def _after(

@@ -78,6 +78,60 @@ def test_one_device_alone(broken):
     assert said["devices"] == ["leaf1"]
 
 
+@pytest.fixture
+def nothing(tmp_path):
+    """A folder of two devices, neither of which can be read."""
+    for name in ("leaf1", "host1"):
+        (tmp_path / "other" / name).mkdir(parents=True)
+        (tmp_path / "other" / name / "notes.txt").write_text("x")
+    return tmp_path / "other"
+
+
+def test_where_nothing_could_be_read_it_says_that_nothing_was_judged(nothing):
+    text = call("audit", "--from", nothing, code=3)
+    assert text.count("not answered: ") == 2
+    assert "Nothing was judged: none of 2 devices could be read." in text
+    assert "assumed" not in text
+    assert "host pairs" not in text
+    said = json.loads(call("audit", "--from", nothing, "--json", code=3))
+    assert (said["devices"], said["inferred"]) == ([], [])
+
+
+def test_no_format_shows_a_pass_where_nothing_could_be_read(nothing):
+    (run,) = json.loads(call("audit", "--from", nothing, "--format", "sarif", code=3))["runs"]
+    (invocation,) = run["invocations"]
+    assert not invocation["executionSuccessful"]
+    texts = [one["message"]["text"] for one in invocation["toolExecutionNotifications"]]
+    assert [text for text in texts if text.startswith("not read: leaf1: ")]
+    root = ET.fromstring(call("audit", "--from", nothing, "--format", "junit", code=3))
+    (reading,) = root.findall("testsuite[@name='audit.reading']")
+    assert reading.get("errors") == "2"
+    assert [case.get("name") for case in root.iter("testcase") if not len(case)] == []
+
+
+def test_a_device_that_could_not_be_read_is_an_error_beside_those_that_were(folder):
+    for file in (folder / "spine1").glob("show_running*"):
+        file.write_text("")
+    root = ET.fromstring(call("audit", "--from", folder, "--format", "junit", code=3))
+    (case,) = root.findall("testsuite[@name='audit.reading']/testcase")
+    assert (case.get("name"), case[0].tag) == ("spine1", "error")
+    assert root.find("testsuite[@name='audit.pfc']/testcase").get("name") == "6 devices"
+
+
+def test_ports_that_are_all_out_of_use_are_no_pass(tmp_path):
+    folder = tmp_path / "out" / "leaf1"
+    folder.mkdir(parents=True)
+    (folder / "show_running-config.txt").write_text(
+        "version 10.2(5)\nhostname leaf1\ninterface Ethernet1/1\n  shutdown\n"
+    )
+    (folder / "show_interface.txt").write_text(
+        "Ethernet1/1 is down (Administratively down)\nadmin state is down, Dedicated Interface\n"
+    )
+    text = call("audit", "--from", folder.parent, code=3)
+    assert "Nothing was judged: no port of these devices has a cable or is in use." in text
+    assert "No pair of hosts is known: no path was judged." in text
+
+
 @pytest.mark.parametrize(
     "words",
     [

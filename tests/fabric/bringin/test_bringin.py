@@ -317,6 +317,13 @@ def test_the_first_source_is_right_and_the_next_fills_its_gaps(inventory, tmp_pa
     assert (tor.os, tor.model, tor.buffer) == ("nxos", "N9K-C93180YC-FX", "1MB")
 
 
+def test_outputs_that_show_no_device_are_refused_with_the_reasons(tmp_path):
+    (tmp_path / "leaf1").mkdir()
+    (tmp_path / "leaf1/notes.txt").write_text("x")
+    with pytest.raises(InputError, match="shows no device: leaf1: no file is the output of"):
+        read_source(tmp_path)
+
+
 @pytest.mark.parametrize("name", ["nothing.yml", "nothing.csv", "nothing.json"])
 def test_a_source_that_is_not_there_is_bad_input(tmp_path, name):
     with pytest.raises(InputError):
