@@ -10,8 +10,17 @@ from fabric.qos import PRIORITY_COUNT, DeviceQos, PortQos, Queue, Scheduler
 
 
 def eight_queues(port: PortQos) -> tuple[Queue, ...]:
-    """All queues of a port; one that the intent does not name shares without a share."""
-    return tuple(port.queue(n) or Queue(n, Scheduler("ets", 0)) for n in range(PRIORITY_COUNT))
+    """All queues of a port; one that the intent does not name shares without a share.
+
+    A strict one has none.
+    """
+    queues = (port.queue(n) or Queue(n, Scheduler("ets", 0)) for n in range(PRIORITY_COUNT))
+    return tuple(
+        dataclasses.replace(queue, scheduler=Scheduler("strict"))
+        if queue.scheduler.mode == "strict"
+        else queue
+        for queue in queues
+    )
 
 
 def lowest_strict(port: PortQos) -> int:

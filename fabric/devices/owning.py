@@ -48,6 +48,12 @@ def named(head: str, prefix: str, kind: str, children: Sequence[Section]) -> Sec
     return Section(f"{head}{prefix}{kind}-{digest}", list(children))
 
 
+def keep(objects: dict[str, Section], section: Section) -> str:
+    """Add an object to those by their first line; its name."""
+    objects[section.text] = section
+    return section.text.rpartition(" ")[2]
+
+
 def name_of(section: Section, ownership: Ownership) -> str:
     """The name of an object of ours; empty for anything else."""
     for head in ownership.heads:
@@ -103,6 +109,18 @@ def _used_elsewhere(running: Iterable[Section], ports: set[str], ownership: Owne
     return used
 
 
+def require_ports(device: str, running: Sequence[Section], intended: Sequence[Section]) -> None:
+    """DeviceError where the running configuration lacks a port of the intent."""
+    for section in intended:
+        if section.text.startswith(PORT) and find(running, section.text) is None:
+            raise DeviceError(
+                device,
+                "planning its configuration",
+                f"its running configuration shows no {section.text.removeprefix(PORT)}",
+                advice="Correct the cable in fabric.yaml, or break the port out on the switch.",
+            )
+
+
 def plan(
     device: str,
     running: Sequence[Section],
@@ -114,14 +132,7 @@ def plan(
 
     Raises DeviceError where the device has no such port.
     """
-    for section in intended:
-        if section.text.startswith(PORT) and find(running, section.text) is None:
-            raise DeviceError(
-                device,
-                "planning its configuration",
-                f"its running configuration shows no {section.text.removeprefix(PORT)}",
-                advice="Correct the cable in fabric.yaml, or break the port out on the switch.",
-            )
+    require_ports(device, running, intended)
     before = owned(running, intended, ownership)
     after = [_as_shown(section, find(before, section.text), ownership) for section in intended]
     before = with_places(before, _places(after, ownership))

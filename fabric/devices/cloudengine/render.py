@@ -17,7 +17,7 @@ from fabric.devices.cloudengine.lines import (
 )
 from fabric.devices.cloudengine.normalise import normalise, require_expressible
 from fabric.devices.expressible import lowest_strict
-from fabric.devices.owning import named
+from fabric.devices.owning import keep, named
 from fabric.devices.sections import Section
 from fabric.qos import PRIORITY_COUNT, DeviceQos, Ecn, PortQos
 
@@ -33,25 +33,20 @@ def intended_sections(intended: DeviceQos) -> list[Section]:
     return [*objects.values(), *ports]
 
 
-def _keep(objects: dict[str, Section], section: Section) -> str:
-    objects[section.text] = section
-    return section.text.rpartition(" ")[2]
-
-
 def _interface(port: PortQos, objects: dict[str, Section]) -> Section:
     lines = []
     if (frame := port.mtu_bytes + HEADER_BYTES) != DEFAULT_FRAME_BYTES:
         lines.append(f"jumboframe enable {frame}")
     if port.link_pause:
         lines.append("flow-control")
-    lines += ["trust dscp", f"trust upstream {_keep(objects, _domain(port))}"]
+    lines += ["trust dscp", f"trust upstream {keep(objects, _domain(port))}"]
     if port.pfc_priorities:
         profile = named(PFC, PREFIX, "PFC", [Section(f"priority {_spaced(port)}")])
-        lines.append(f"dcb pfc enable {_keep(objects, profile)} mode manual")
+        lines.append(f"dcb pfc enable {keep(objects, profile)} mode manual")
     lines += _scheduling(port)
     for queue in port.queues:
         if queue.ecn is not None:
-            name = _keep(objects, _drop_profile(queue.ecn))
+            name = keep(objects, _drop_profile(queue.ecn))
             lines += [
                 f"qos queue {queue.traffic_class} wred {name}",
                 f"qos queue {queue.traffic_class} ecn",

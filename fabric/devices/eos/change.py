@@ -16,8 +16,8 @@ from fabric.devices.channels import without_members
 from fabric.devices.delta import Dialect, commands, diff, with_places
 from fabric.devices.eos.lines import APPLY, MMU_PROFILE, dscp_map_line, dscp_maps, queue_number
 from fabric.devices.eos.owned import adopt, owned
+from fabric.devices.owning import require_ports
 from fabric.devices.sections import Section, find
-from fabric.errors import DeviceError
 
 _ALIASES = {
     "no priority": "priority none",
@@ -133,15 +133,7 @@ def change(device: str, running: Sequence[Section], intended: Sequence[Section])
     Raises DeviceError where the device has no such port, or a member of a port channel
     is not as intended.
     """
-    for section in intended:
-        if section.text.startswith("interface ") and find(running, section.text) is None:
-            name = section.text.removeprefix("interface ")
-            raise DeviceError(
-                device,
-                "planning its configuration",
-                f"its running configuration shows no {name}",
-                advice="Correct the cable in fabric.yaml, or break the port out on the switch.",
-            )
+    require_ports(device, running, intended)
     intended = without_members(device, running, intended, _lacking, "Port-Channel")
     before, after = owned(running, intended), adopt(running, intended)
     before, after = _same_places(before, after), _same_places(after, before)

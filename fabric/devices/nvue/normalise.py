@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
+from fabric.devices.expressible import eight_queues
 from fabric.errors import InputError
-from fabric.qos import PRIORITY_COUNT, DeviceQos, PortQos, Queue, Scheduler, Watchdog
+from fabric.qos import PRIORITY_COUNT, DeviceQos, PortQos, Watchdog
 
 POLL_MS = 100
 MAX_ROBUSTNESS = 50
@@ -38,7 +39,7 @@ def _port(port: PortQos, detect_ms: int) -> PortQos:
         port,
         class_mtu_bytes=(port.mtu_bytes,) * PRIORITY_COUNT,
         link_pause=False,
-        queues=tuple(_queue(port, number) for number in range(PRIORITY_COUNT)),
+        queues=eight_queues(port),
         ingress_buffers=tuple(
             dataclasses.replace(buffer, alpha=None)
             for buffer in sorted(port.ingress_buffers, key=lambda buffer: buffer.priority)
@@ -49,13 +50,6 @@ def _port(port: PortQos, detect_ms: int) -> PortQos:
         else None,
         nic=None,
     )
-
-
-def _queue(port: PortQos, number: int) -> Queue:
-    queue = port.queue(number) or Queue(number, Scheduler("ets", 0))
-    if queue.scheduler.mode == "strict":
-        return dataclasses.replace(queue, scheduler=Scheduler("strict"))
-    return queue
 
 
 def require_expressible(intended: DeviceQos) -> None:

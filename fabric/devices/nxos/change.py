@@ -18,6 +18,7 @@ from fabric.devices.nxos.channels import ONE_OF, POLICIES
 from fabric.devices.nxos.owned import adopt, owned, same_line
 from fabric.devices.nxos.profiles import effective, inherited_lines
 from fabric.devices.nxos.render import SHUTDOWN_MULTIPLIER
+from fabric.devices.owning import require_ports
 from fabric.devices.sections import Section, find
 from fabric.errors import DeviceError
 
@@ -91,15 +92,7 @@ def change(device: str, running: Sequence[Section], intended: Sequence[Section])
     Raises DeviceError where the device has no such port, or a member of a port channel
     is not as intended.
     """
-    for section in intended:
-        if section.text.startswith("interface ") and find(running, section.text) is None:
-            name = section.text.removeprefix("interface ")
-            raise DeviceError(
-                device,
-                "planning its configuration",
-                f"its running configuration shows no {name}",
-                advice="Correct the cable in fabric.yaml, or break the port out on the switch.",
-            )
+    require_ports(device, running, intended)
     intended = [_but_inherited(device, section, running) for section in intended]
     intended = without_members(device, running, intended, _lacking(running), "port-channel")
     before = owned(running, intended)

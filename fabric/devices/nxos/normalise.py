@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
+from fabric.devices.expressible import eight_queues
 from fabric.errors import InputError
-from fabric.qos import PRIORITY_COUNT, DeviceQos, PortQos, Queue, Scheduler, Watchdog
+from fabric.qos import PRIORITY_COUNT, DeviceQos, PortQos, Queue, Watchdog
 
 # The watchdog looks at each queue every 100 ms and acts after as many polls
 # as its shutdown multiplier says. Cisco, Nexus 9000 NX-OS QoS guide 10.5(x),
@@ -30,7 +31,7 @@ def normalise(intended: DeviceQos) -> DeviceQos:
     ports = []
     for port in intended.ports:
         if port.queues not in queues:
-            queues[port.queues] = tuple(_queue(port, number) for number in range(PRIORITY_COUNT))
+            queues[port.queues] = eight_queues(port)
         ports.append(_port(port, detect_ms, queues[port.queues]))
     return dataclasses.replace(intended, ports=tuple(ports))
 
@@ -52,13 +53,6 @@ def _port(port: PortQos, detect_ms: int, queues: tuple[Queue, ...]) -> PortQos:
         watchdog=Watchdog(detect_ms, None, "drop") if port.watchdog else None,
         nic=None,
     )
-
-
-def _queue(port: PortQos, number: int) -> Queue:
-    queue = port.queue(number) or Queue(number, Scheduler("ets", 0))
-    if queue.scheduler.mode == "strict":
-        return dataclasses.replace(queue, scheduler=Scheduler("strict"))
-    return queue
 
 
 def require_expressible(intended: DeviceQos) -> None:

@@ -25,7 +25,7 @@ from fabric.devices.os10.lines import (
     ranges,
 )
 from fabric.devices.os10.normalise import normalise, require_expressible
-from fabric.devices.owning import named
+from fabric.devices.owning import keep, named
 from fabric.devices.sections import Section
 from fabric.qos import PRIORITY_COUNT, DeviceQos, Ecn, IngressBuffer, PortQos, Queue
 
@@ -41,11 +41,6 @@ def intended_sections(intended: DeviceQos) -> list[Section]:
     return [*objects.values(), *ports]
 
 
-def _keep(objects: dict[str, Section], section: Section) -> str:
-    objects[section.text] = section
-    return section.text.rpartition(" ")[2]
-
-
 def _interface(port: PortQos, objects: dict[str, Section]) -> Section:
     lines = []
     if (mtu := port.mtu_bytes + MTU_HEADER_BYTES) != DEFAULT_MTU:
@@ -56,8 +51,8 @@ def _interface(port: PortQos, objects: dict[str, Section]) -> Section:
         lines.append("priority-flow-control mode on")
         lines.append(USE_NETWORK + _network_policy(port, objects))
     lines.append(USE_QUEUE + _queue_policy(port, objects))
-    lines.append(USE_TRUST + _keep(objects, _trust_map(port)))
-    lines.append(QUEUE_MAP + _keep(objects, _queue_map(port)))
+    lines.append(USE_TRUST + keep(objects, _trust_map(port)))
+    lines.append(QUEUE_MAP + keep(objects, _queue_map(port)))
     return Section(f"interface {port.name}", [Section(line) for line in lines])
 
 
@@ -81,10 +76,10 @@ def _network_policy(port: PortQos, objects: dict[str, Section]) -> str:
     classes = []
     for buffer in port.ingress_buffers:
         match = Section(f"match qos-group {buffer.priority}")
-        name = _keep(objects, Section(f"{NETWORK_CLASS}{PREFIX}NQ{buffer.priority}", [match]))
+        name = keep(objects, Section(f"{NETWORK_CLASS}{PREFIX}NQ{buffer.priority}", [match]))
         lines = [Section(_pause(buffer)), Section(f"pfc-cos {buffer.priority}")]
         classes.append(Section(f"class {name}", lines))
-    return _keep(objects, named(NETWORK_POLICY, PREFIX, "PFC", classes))
+    return keep(objects, named(NETWORK_POLICY, PREFIX, "PFC", classes))
 
 
 def _pause(buffer: IngressBuffer) -> str:
@@ -101,9 +96,9 @@ def _queue_policy(port: PortQos, objects: dict[str, Section]) -> str:
         lines = _queue_lines(queue, objects) if queue else []
         if lines:
             match = Section(f"match queue {number}")
-            name = _keep(objects, Section(f"{QUEUE_CLASS}{PREFIX}Q{number}", [match]))
+            name = keep(objects, Section(f"{QUEUE_CLASS}{PREFIX}Q{number}", [match]))
             classes.append(Section(f"class {name}", [Section(line) for line in lines]))
-    return _keep(objects, named(QUEUE_POLICY, PREFIX, "SCHED", classes))
+    return keep(objects, named(QUEUE_POLICY, PREFIX, "SCHED", classes))
 
 
 def _queue_lines(queue: Queue, objects: dict[str, Section]) -> list[str]:
@@ -113,7 +108,7 @@ def _queue_lines(queue: Queue, objects: dict[str, Section]) -> list[str]:
     elif queue.scheduler.percent:
         lines.append(f"bandwidth percent {queue.scheduler.percent}")
     if queue.ecn is not None:
-        lines.append(f"random-detect {_keep(objects, _wred(queue.ecn))}")
+        lines.append(f"random-detect {keep(objects, _wred(queue.ecn))}")
     return lines
 
 
