@@ -78,9 +78,15 @@ class CounterSnapshot:
 
     ``missing`` names what the device did not show, each with its reason, so
     that judgement can fail or skip instead of reading absence as zero.
+
+    ``up_s`` is for how many seconds the device had been up, in steps of a minute on
+    some systems; ``boot_id`` is what the Linux kernel drew at random when it booted.
+    Each is None or empty where it was not read: systems show one of both.
     """
 
     device: str
     taken_at_s: float
     counters: tuple[Counter, ...]
     missing: tuple[str, ...] = ()
+    up_s: float | None = None
+    boot_id: str = ""

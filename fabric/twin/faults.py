@@ -12,9 +12,9 @@ from fabric.topology import PortRef
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault: what kind of device has it, whether one port or all of it."""
+    """A fault: what kind of device has it (``device``: any), whether one port or all of it."""
 
-    device: Literal["switch", "host"]
+    device: Literal["switch", "host", "device"]
     one_port: bool
     says: str
 
@@ -24,6 +24,7 @@ FAULTS: dict[str, Fault] = {
     "mtu": Fault("switch", one_port=True, says="a leaf port back at MTU 1500"),
     "ecn-off": Fault("switch", one_port=False, says="a leaf whose queues no longer mark ECN"),
     "dscp-map": Fault("host", one_port=True, says="a NIC with a wrong DSCP map"),
+    "reboot": Fault("device", one_port=False, says="a device that rebooted"),
     "nic-reset": Fault("host", one_port=True, says="a NIC that lost all settings"),
 }
 
@@ -42,7 +43,7 @@ def place(site: Site, kind: str, device: str | None, port: str | None) -> tuple[
             advice=f"There are: {', '.join(FAULTS)}.",
         )
     name = _first(site, fault.device) if device is None else site.select([device])[0]
-    wanted = SwitchSpec if fault.device == "switch" else HostSpec
+    wanted = {"switch": SwitchSpec, "host": HostSpec}.get(fault.device, object)
     if not isinstance(site.devices[name], wanted):
         raise InputError(f"{kind} is a fault of a {fault.device}, {name} is none", key="device")
     if port is not None:
@@ -56,7 +57,7 @@ def place(site: Site, kind: str, device: str | None, port: str | None) -> tuple[
 def _first(site: Site, kind: str) -> str:
     topology = site.topology
     names = topology.hosts
-    if kind == "switch":
+    if kind != "host":
         leaves = [name for name in topology.switches if site.switch(name).role == "leaf"]
         names = tuple(leaves) or topology.switches
     if not names:

@@ -43,7 +43,9 @@ def status(file: FileOption = DEFAULT_FILE, as_json: JsonOption = False) -> None
 
 @twin.command("break")
 def break_(
-    kind: Annotated[str, typer.Argument(help="pfc-off, dscp-map, mtu, ecn-off or nic-reset.")],
+    kind: Annotated[
+        str, typer.Argument(help="pfc-off, dscp-map, mtu, ecn-off, nic-reset or reboot.")
+    ],
     device: Annotated[str | None, typer.Option(help="Which device.")] = None,
     port: Annotated[str | None, typer.Option(help="Which of its ports.")] = None,
     file: FileOption = DEFAULT_FILE,

@@ -55,6 +55,8 @@ class FakeFabric:
         self.hidden = set()
         self.excuses = {}
         self.dead = set()
+        self.up_s = {}
+        self.boot_id = {}
         self.goodput = {}
         self.latency_us = {}
         self.spoil = lambda flow, tally: None
@@ -111,7 +113,14 @@ class FakeFabric:
             for (device, port, counter, priority), value in self.values.items()
             if device == name and (device, counter) not in self.hidden
         )
-        return CounterSnapshot(name, 1.0, counters, self.excuses.get(name, ()))
+        return CounterSnapshot(
+            name,
+            1.0,
+            counters,
+            self.excuses.get(name, ()),
+            self.up_s.get(name, 1e6),
+            self.boot_id.get(name, ""),
+        )
 
     def probe(self, site, states):
         return SimProbe(site, states, self.carry)

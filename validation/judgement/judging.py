@@ -9,6 +9,7 @@ from validation.criteria import Check, Judge
 from validation.judgement.blame import attribute
 from validation.judgement.coverage import coverage_checks, seen
 from validation.judgement.observation import Observation
+from validation.judgement.reboots import reboot_checks
 from validation.results.result import SuiteStatus
 from validation.suites import Suite
 
@@ -34,7 +35,8 @@ def judged(suite: Suite, observation: Observation, *, done: bool = True) -> Judg
         )
         counts = seen(observation, checks)
     else:
-        checks = attribute(observation, suite.judge(observation))
+        found = (*suite.judge(observation), *reboot_checks(observation))
+        checks = attribute(observation, found)
         counts = seen(observation, checks)
         checks = (*checks, *coverage_checks(observation, counts, checks))
     if not done:

@@ -44,20 +44,20 @@ def counter_file(
 
     Columns: moment (before, after), device, taken_at_s, port, name, priority
     (null where a counter has none), bits, value. What a device did not show is a
-    row with the module's words in ``missing`` and no value.
+    row with the module's words in ``missing`` and no value. Each row has its snapshot's
+    ``up_s`` (null where not known) and ``boot_id``.
     """
     rows: list[tuple[Any, ...]] = []
     for moment, snapshots in (("before", before), ("after", after)):
         for device in sorted(snapshots):
             taken = snapshots[device]
+            of = (moment, device, taken.taken_at_s)
+            boot = (taken.up_s, taken.boot_id)
             rows += [
-                (moment, device, taken.taken_at_s, c.port, c.name, c.priority, c.bits, c.value, "")
+                (*of, c.port, c.name, c.priority, c.bits, c.value, "", *boot)
                 for c in taken.counters
             ]
-            rows += [
-                (moment, device, taken.taken_at_s, "", "", None, None, None, said)
-                for said in taken.missing
-            ]
+            rows += [(*of, "", "", None, None, None, said, *boot) for said in taken.missing]
     return _parquet(_rows(COUNTERS, rows))
 
 
@@ -137,6 +137,8 @@ COUNTERS = pa.schema(
         ("bits", pa.int32()),
         ("value", pa.uint64()),
         ("missing", _TEXT),
+        ("up_s", pa.float64()),
+        ("boot_id", _TEXT),
     ]
 )
 

@@ -103,7 +103,7 @@ def snapshots_from(
 ) -> tuple[dict[str, CounterSnapshot], dict[str, CounterSnapshot]]:
     """Counters of before and after from their Parquet. InputError where it is malformed."""
     try:
-        table = pq.read_table(io.BytesIO(data)).select(COUNTERS.names).cast(COUNTERS)
+        table = _typed(data, COUNTERS)
         return _snapshots(zip(*(c.to_pylist() for c in table.columns), strict=True))
     except (pa.ArrowException, KeyError, ValueError, OSError) as error:
         raise InputError(_short(error), file=path, advice=ADVICE) from error
@@ -161,7 +161,7 @@ class _Kept:
 
     def _table(self, schema: pa.Schema) -> pa.Table:
         try:
-            return pq.read_table(io.BytesIO(self.data())).select(schema.names).cast(schema)
+            return _typed(self.data(), schema)
         except (pa.ArrowException, KeyError, ValueError, OSError) as error:
             raise self._bad(f"no such table of evidence: {_short(error)}") from error
 
@@ -221,27 +221,37 @@ class _Kept:
             raise self._bad(_short(error)) from error
 
 
+def _typed(data: bytes, schema: pa.Schema) -> pa.Table:
+    table = pq.read_table(io.BytesIO(data))
+    # Counters of earlier releases say nothing of when a device booted.
+    for name in ("up_s", "boot_id") if schema is COUNTERS else ():
+        if name not in table.column_names:
+            field = schema.field(name)
+            table = table.append_column(field, pa.nulls(len(table), pa.string()).cast(field.type))
+    return table.select(schema.names).cast(schema)
+
+
 def _snapshots(
     rows: Iterable[tuple[Any, ...]],
 ) -> tuple[dict[str, CounterSnapshot], dict[str, CounterSnapshot]]:
     """Snapshots before and after from rows of COUNTERS. ValueError where one is malformed."""
     counted: dict[tuple[str, str], list[Counter]] = defaultdict(list)
     missing: dict[tuple[str, str], list[str]] = defaultdict(list)
-    taken: dict[tuple[str, str], float] = {}
+    taken: dict[tuple[str, str], tuple[float, float | None, str]] = {}
     for row in rows:
-        moment, device, taken_at_s, port, name, priority, bits, value, said = row
-        taken[moment, device] = taken_at_s
+        moment, device, taken_at_s, port, name, priority, bits, value, said, up_s, boot_id = row
+        taken[moment, device] = taken_at_s, up_s, boot_id or ""
         if value is None:
             missing[moment, device].append(said)
             continue
         counted[moment, device].append(Counter(device, port, name, value, priority, bits))
     sides: dict[str, dict[str, CounterSnapshot]] = {"before": {}, "after": {}}
-    for (moment, device), taken_at_s in taken.items():
+    for (moment, device), (taken_at_s, up_s, boot_id) in taken.items():
         if moment not in sides:
             raise ValueError(f"moment: {moment!r} is neither before nor after")
         key = moment, device
         sides[moment][device] = CounterSnapshot(
-            device, taken_at_s, tuple(counted[key]), tuple(missing[key])
+            device, taken_at_s, tuple(counted[key]), tuple(missing[key]), up_s, boot_id
         )
     return sides["before"], sides["after"]
 

@@ -23,6 +23,8 @@ def write_baseline(site: Site, snapshots: Mapping[str, CounterSnapshot]) -> None
     facts = {
         name: {
             "taken_at_s": snapshot.taken_at_s,
+            "up_s": snapshot.up_s,
+            "boot_id": snapshot.boot_id,
             "counters": [
                 [c.port, c.name, c.priority, c.bits, c.value]
                 for c in snapshot.counters
@@ -49,6 +51,8 @@ def read_baseline(site: Site) -> dict[str, CounterSnapshot]:
                     Counter(str(name), str(port), str(counter), int(value), priority, int(bits))
                     for port, counter, priority, bits, value in entry["counters"]
                 ),
+                up_s=None if entry.get("up_s") is None else float(entry["up_s"]),
+                boot_id=str(entry.get("boot_id", "")),
             )
             for name, entry in facts.items()
         }

@@ -14,6 +14,7 @@ from typing import Literal, get_args
 from fabric.counters import CounterSnapshot
 from fabric.site import Site
 from fabric.topology import PortRef
+from validation.boots import boot_known, rebooted
 from validation.certificates.certificate import Certificate
 from validation.counters import Delta, Deltas
 from validation.watch.compare import drifted
@@ -116,8 +117,9 @@ def counter_findings(
     findings: list[Finding] = []
     for name in both:
         by_clock = after[name].taken_at_s - before[name].taken_at_s
-        seconds = (elapsed_s or {}).get(name, by_clock)
-        findings += _reboot(deltas, name)
+        elapsed = (elapsed_s or {}).get(name)
+        seconds = by_clock if elapsed is None else elapsed
+        findings += _reboot(deltas, name, before[name], after[name], elapsed)
         for end in site.topology.ports_of.get(name, ()):
             findings += _flaps(deltas, end)
             findings += _storms(site, deltas, end, seconds, max_pause_share)
@@ -131,15 +133,26 @@ def _moved(deltas: Deltas, end: PortRef, name: str, priority: int | None = None)
     return delta.value if delta is not None and delta.known else 0
 
 
-def _reboot(deltas: Deltas, device: str) -> Iterator[Finding]:
-    resets = deltas.resets(device)
-    if resets:
+def _reboot(
+    deltas: Deltas,
+    device: str,
+    before: CounterSnapshot,
+    after: CounterSnapshot,
+    elapsed_s: float | None,
+) -> Iterator[Finding]:
+    if said := rebooted(before, after, elapsed_s):
+        yield Finding("reboot", device, "", said, voids=True)
+    elif resets := deltas.resets(device):
         first: Delta = min(resets, key=lambda delta: (delta.port, delta.name))
         at = f" of {first.port}" if first.port else ""
         text = (
             f"{len(resets)} counters went back ({first.name}{at}: {first.before} -> "
-            f"{first.after}): it rebooted, or somebody cleared them"
+            f"{first.after}): "
         )
+        if boot_known(before, after):
+            text += "somebody cleared them, or its driver was loaded anew; it did not reboot"
+        else:
+            text += "it rebooted, or somebody cleared them"
         yield Finding("reboot", device, "", text, voids=True)
 
 

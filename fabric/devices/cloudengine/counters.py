@@ -13,7 +13,9 @@ from collections.abc import Iterator
 
 from fabric.counters import Counter, CounterSnapshot
 from fabric.devices.base import Outputs, Target
+from fabric.devices.booted import with_uptime
 from fabric.devices.cloudengine.lines import is_physical
+from fabric.devices.cloudengine.read import VERSION
 
 INTERFACES = "display interface"
 
@@ -56,7 +58,7 @@ def queue_command(port: str) -> str:
 
 def commands(target: Target) -> tuple[str, ...]:
     """Commands that show counters of these ports; they clear nothing."""
-    return (INTERFACES, *(queue_command(port.name) for port in target.ports))
+    return (INTERFACES, *(queue_command(port.name) for port in target.ports), VERSION)
 
 
 def read_counters(target: Target, outputs: Outputs, taken_at_s: float) -> CounterSnapshot:
@@ -75,7 +77,7 @@ def read_counters(target: Target, outputs: Outputs, taken_at_s: float) -> Counte
             command = queue_command(port.name)
             missing += [f"{name}: '{command}' does not show it" for name in _QUEUE_NAMES]
     missing += [f"{name}: {reason}" for name, reason in NOT_READ.items()]
-    return CounterSnapshot(
+    taken = CounterSnapshot(
         target.device,
         taken_at_s,
         tuple(
@@ -84,6 +86,7 @@ def read_counters(target: Target, outputs: Outputs, taken_at_s: float) -> Counte
         ),
         tuple(missing),
     )
+    return with_uptime(taken, outputs, VERSION, r"^(?i:HUAWEI) .*uptime is (.+)$")
 
 
 def _number(text: str) -> int:

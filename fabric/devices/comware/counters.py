@@ -9,21 +9,20 @@ interface`` (``Input (total):``, ``Output (total):``, ``-`` for what is not coun
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from fabric.counters import Counter, CounterSnapshot
+from fabric.counters import CounterSnapshot
 from fabric.devices.base import Outputs, Target
+from fabric.devices.booted import with_uptime
 from fabric.devices.comware.lines import is_physical, port_number
-from fabric.devices.comware.read import PFC
+from fabric.devices.comware.read import PFC, VERSION
 from fabric.devices.comware.shown import parse_pfc
+from fabric.devices.counted import Key, snapshot
 
 INTERFACES = "display interface"
 QUEUES = "display qos queue-statistics interface outbound"
 
-COMMANDS = (INTERFACES, PFC, QUEUES)
-
-# (port, name, priority or queue) -> value
-Key = tuple[str, str, int | None]
+COMMANDS = (INTERFACES, PFC, QUEUES, VERSION)
 
 _TOTAL = re.compile(r"\s*(Input|Output) \(total\):\s*([\d,]+) packets, ([\d,]+) bytes")
 _CRC = re.compile(r"([\d,]+) CRC\b")
@@ -58,28 +57,8 @@ def read_counters(target: Target, outputs: Outputs, taken_at_s: float) -> Counte
         for priority, (received, sent) in pfc.frames.items() if port else ():
             values[port, "rx_pause_frames", priority] = received
             values[port, "tx_pause_frames", priority] = sent
-    return CounterSnapshot(
-        target.device,
-        taken_at_s,
-        tuple(
-            Counter(target.device, port, name, value, priority)
-            for (port, name, priority), value in values.items()
-        ),
-        tuple(_missing(target, outputs, values)),
-    )
-
-
-def _missing(target: Target, outputs: Outputs, values: Iterable[Key]) -> Iterator[str]:
-    shown = {(port, name) for port, name, _ in values}
-    for command, names in _EXPECTED.items():
-        if command not in outputs:
-            yield from (f"{name}: '{command}' was not answered" for name in names)
-            continue
-        for port in target.ports:
-            for name in names:
-                if (port.name, name) not in shown:
-                    yield f"{name}: '{command}' does not show it for {port.name}"
-    yield from (f"{name}: {reason}" for name, reason in NOT_READ.items())
+    taken = snapshot(target, outputs, taken_at_s, values, _EXPECTED, NOT_READ)
+    return with_uptime(taken, outputs, VERSION, r"^(?:H3C|HPE?) .*uptime is (.+)$")
 
 
 def _number(text: str) -> int:

@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping
 
 from fabric.counters import CounterSnapshot
 from fabric.devices.base import Outputs, Target
+from fabric.devices.booted import with_uptime
 from fabric.devices.counted import Key, snapshot
 from fabric.devices.eos.lines import interface_name, is_physical
-from fabric.devices.eos.read import INTERFACES
+from fabric.devices.eos.read import INTERFACES, VERSION
 from fabric.devices.eos.shown import count, members, parse_json
 from fabric.qos import PRIORITY_COUNT
 
@@ -25,7 +26,7 @@ PFC = "show priority-flow-control counters | json"
 ECN = "show qos interfaces ecn counters queue | json"
 WATCHDOG = "show priority-flow-control counters watchdog | json"
 
-COMMANDS = (INTERFACES, QUEUES, PFC, ECN, WATCHDOG)
+COMMANDS = (INTERFACES, QUEUES, PFC, ECN, WATCHDOG, VERSION)
 
 NOT_COUNTED = {
     "rx_pause_us": "EOS counts pause frames, not their time",
@@ -76,7 +77,8 @@ def read_counters(target: Target, outputs: Outputs, taken_at_s: float) -> Counte
     if WATCHDOG in outputs:
         values.update(_watchdog(target, parse_json(WATCHDOG, outputs[WATCHDOG])))
     physical = {key: value for key, value in values.items() if is_physical(key[0])}
-    return snapshot(target, outputs, taken_at_s, physical, _EXPECTED, NOT_COUNTED)
+    taken = snapshot(target, outputs, taken_at_s, physical, _EXPECTED, NOT_COUNTED)
+    return with_uptime(taken, outputs, VERSION, r'"uptime"\s*:\s*([\d.]+)')
 
 
 def _interfaces(data: object) -> Iterator[tuple[Key, int]]:

@@ -12,13 +12,15 @@ from collections.abc import Iterator
 
 from fabric.counters import CounterSnapshot
 from fabric.devices.base import Outputs, ReadError, Target
+from fabric.devices.booted import with_uptime
 from fabric.devices.counted import Key, snapshot
 from fabric.devices.junos.statements import is_physical
 
 EXTENSIVE = "show interfaces extensive"
 QUEUES = "show interfaces queue"
+UPTIME = "show system uptime"
 
-COMMANDS = (EXTENSIVE, QUEUES)
+COMMANDS = (EXTENSIVE, QUEUES, UPTIME)
 
 NOT_COUNTED = {
     "rx_pause_us": "Junos counts pause frames, not their time",
@@ -81,7 +83,8 @@ def read_counters(target: Target, outputs: Outputs, taken_at_s: float) -> Counte
         if command in outputs:
             for port, text in _blocks(command, outputs[command]):
                 values.update(reader(port, text))
-    return snapshot(target, outputs, taken_at_s, values, _EXPECTED, NOT_COUNTED)
+    taken = snapshot(target, outputs, taken_at_s, values, _EXPECTED, NOT_COUNTED)
+    return with_uptime(taken, outputs, UPTIME, r"^System booted: .*\((.+) ago\)")
 
 
 def _blocks(command: str, text: str) -> Iterator[tuple[str, str]]:

@@ -16,6 +16,7 @@ from fabric.devices.base import (
     Target,
     TargetPort,
 )
+from fabric.devices.booted import BOOT_ID, with_boot_id
 from fabric.devices.linux.boot import Boot, read_boot
 from fabric.devices.linux.change import host_change
 from fabric.devices.linux.portfacts import commands as fact_commands
@@ -90,11 +91,11 @@ class LinuxModule:
         return tuple(dict.fromkeys(commands))
 
     def counter_commands(self, target: Target) -> tuple[str, ...]:
-        """The commands of the ports, each once."""
+        """The commands of the ports, each once, and the boot id."""
         commands: list[str] = []
         for port in target.ports:
             commands += family_of(port.family).counter_commands(port)
-        return tuple(dict.fromkeys(commands))
+        return tuple(dict.fromkeys((*commands, BOOT_ID)))
 
     def read(self, target: Target, outputs: Outputs) -> DeviceQos:
         """What the host does. Raises ReadError where an output makes no sense.
@@ -160,7 +161,8 @@ class LinuxModule:
             got, absent = family.read_counters(target.device, port, outputs)
             counters += got
             missing += absent
-        return CounterSnapshot(target.device, taken_at_s, tuple(counters), tuple(missing))
+        taken = CounterSnapshot(target.device, taken_at_s, tuple(counters), tuple(missing))
+        return with_boot_id(taken, outputs)
 
     def normalise(self, intended: DeviceQos) -> DeviceQos:
         """What the host's NICs can express of the intent."""

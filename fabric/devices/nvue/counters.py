@@ -14,6 +14,7 @@ from typing import Any
 
 from fabric.counters import Counter, CounterSnapshot
 from fabric.devices.base import Outputs, ReadError, Target
+from fabric.devices.booted import BOOT_ID, with_boot_id
 from fabric.devices.nvue.names import is_physical
 
 PORTS = "nv show interface counters -o json"
@@ -62,9 +63,9 @@ def watchdog_command(port: str) -> str:
 
 
 def commands(target: Target) -> tuple[str, ...]:
-    """One command for all ports, two for each cabled one."""
+    """One command for all ports, two for each cabled one, one for the system."""
     ports = [port.name for port in target.ports]
-    return (PORTS, *map(qos_command, ports), *map(watchdog_command, ports))
+    return (PORTS, *map(qos_command, ports), *map(watchdog_command, ports), BOOT_ID)
 
 
 def read_counters(target: Target, outputs: Outputs, taken_at_s: float) -> CounterSnapshot:
@@ -83,7 +84,7 @@ def read_counters(target: Target, outputs: Outputs, taken_at_s: float) -> Counte
         missing += _qos(port, outputs, values)
         missing += _watchdog(port, outputs, values)
     missing += [f"{name}: {reason}" for name, reason in NOT_COUNTED.items()]
-    return CounterSnapshot(
+    taken = CounterSnapshot(
         target.device,
         taken_at_s,
         tuple(
@@ -93,6 +94,7 @@ def read_counters(target: Target, outputs: Outputs, taken_at_s: float) -> Counte
         ),
         tuple(missing),
     )
+    return with_boot_id(taken, outputs)
 
 
 def _qos(port: str, outputs: Outputs, values: dict[Key, int]) -> Iterator[str]:

@@ -13,15 +13,16 @@ from collections.abc import Iterable, Iterator
 
 from fabric.counters import CounterSnapshot
 from fabric.devices.base import Outputs, ReadError, Target
+from fabric.devices.booted import with_uptime
 from fabric.devices.counted import Key, snapshot
 from fabric.devices.nxos.names import interface_name, is_physical
-from fabric.devices.nxos.read import INTERFACE, PFC
+from fabric.devices.nxos.read import INTERFACE, PFC, VERSION
 from fabric.devices.nxos.state import number, parse_pfc
 
 QUEUING = "show queuing interface"
 WATCHDOG = "show queuing pfc-queue detail"
 
-COMMANDS = (INTERFACE, PFC, QUEUING, WATCHDOG)
+COMMANDS = (INTERFACE, PFC, QUEUING, WATCHDOG, VERSION)
 
 NOT_COUNTED = {
     "link_down_events": "NX-OS shows the last flap, not how many there were",
@@ -103,7 +104,8 @@ def read_counters(target: Target, outputs: Outputs, taken_at_s: float) -> Counte
         by_priority = {(port, name) for port, name, priority in values if priority is not None}
         _merge(values, _pfc(outputs[PFC], by_priority))
     physical = {key: value for key, value in values.items() if is_physical(key[0])}
-    return snapshot(target, outputs, taken_at_s, physical, _EXPECTED, NOT_COUNTED)
+    taken = snapshot(target, outputs, taken_at_s, physical, _EXPECTED, NOT_COUNTED)
+    return with_uptime(taken, outputs, VERSION, r"^\s*Kernel uptime is (.+)$")
 
 
 _PORT_HEAD = re.compile(r"(\S+) is \w+")

@@ -12,10 +12,12 @@ from collections.abc import Iterator
 
 from fabric.counters import Counter, CounterSnapshot
 from fabric.devices.base import Outputs, Target
+from fabric.devices.booted import with_uptime
 from fabric.devices.os10.lines import interface_name, is_physical
+from fabric.devices.os10.read import VERSION
 
 INTERFACES = "show interface"
-COMMANDS = (INTERFACES,)
+COMMANDS = (INTERFACES, VERSION)
 
 _HEAD = re.compile(r"(\S+(?: \d\S*)?) is (?:up|down)\b.*line protocol is")
 _BLOCK = re.compile(r"\s*(Input|Output) statistics:?\s*", re.IGNORECASE)
@@ -58,12 +60,13 @@ def read_counters(target: Target, outputs: Outputs, taken_at_s: float) -> Counte
         if (port.name, name) not in values
     ]
     missing += [f"{name}: {reason}" for name, reason in NOT_READ.items()]
-    return CounterSnapshot(
+    taken = CounterSnapshot(
         target.device,
         taken_at_s,
         tuple(Counter(target.device, port, name, n) for (port, name), n in values.items()),
         tuple(missing),
     )
+    return with_uptime(taken, outputs, VERSION, r"^Up Time: (.+)$")
 
 
 def _interfaces(text: str) -> Iterator[tuple[tuple[str, str], int]]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from fabric.counters import CounterSnapshot
 from fabric.devices.base import Outputs, ReadError, Target
+from fabric.devices.booted import BOOT_ID, with_boot_id
 from fabric.devices.counted import Key, snapshot
 from fabric.devices.sonic.columns import number, tables
 from fabric.devices.sonic.names import is_physical
@@ -22,7 +23,7 @@ PFC = "show pfc counters"
 GROUPS = "show priority-group drop counters"
 WATCHDOG = "show pfcwd stats"
 
-COMMANDS = (INTERFACES, QUEUES, MARKS, PFC, GROUPS, WATCHDOG)
+COMMANDS = (INTERFACES, QUEUES, MARKS, PFC, GROUPS, WATCHDOG, BOOT_ID)
 
 Values = Iterator[tuple[Key, int]]
 
@@ -86,7 +87,8 @@ def read_counters(target: Target, outputs: Outputs, taken_at_s: float) -> Counte
             values.update(reader(outputs[command]))
     values.update(_tx_bytes(values))
     physical = {key: value for key, value in values.items() if is_physical(key[0])}
-    return snapshot(target, outputs, taken_at_s, physical, _EXPECTED, NOT_COUNTED)
+    taken = snapshot(target, outputs, taken_at_s, physical, _EXPECTED, NOT_COUNTED)
+    return with_boot_id(taken, outputs)
 
 
 def _tx_bytes(values: Mapping[Key, int]) -> dict[Key, int]:

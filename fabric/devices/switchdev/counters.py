@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from fabric.counters import Counter, CounterSnapshot
 from fabric.devices.base import Outputs, Target
+from fabric.devices.booted import BOOT_ID, with_boot_id
 from fabric.devices.linux.dump import parse_dump
 from fabric.devices.linux.tools import statistics
 from fabric.devices.switchdev import shown
@@ -76,7 +77,7 @@ def commands(target: Target, *, hardware: bool) -> tuple[str, ...]:
     for port in target.ports:
         found.append(class_command(port.name))
         found.append((hardware_command if hardware else sorting_command)(port.name))
-    return tuple(found)
+    return (*found, BOOT_ID)
 
 
 def read_counters(
@@ -109,7 +110,8 @@ def read_counters(
         )
     reasons = NOT_COUNTED | ({} if hardware else _NO_PRIORITIES)
     missing += [f"{name}: {reason}" for name, reason in reasons.items()]
-    return CounterSnapshot(target.device, taken_at_s, tuple(counters), tuple(missing))
+    taken = CounterSnapshot(target.device, taken_at_s, tuple(counters), tuple(missing))
+    return with_boot_id(taken, outputs)
 
 
 def _missing(port: str, values: Values, *, hardware: bool) -> Iterator[str]:

@@ -32,6 +32,7 @@ class Stored:
     startup: str
     configured_at_s: float
     saved_at_s: float
+    booted_at_s: float
     checkpoints: dict[str, Checkpoint] = field(default_factory=dict)
     counters: dict[CounterKey, int] = field(default_factory=dict)
 
@@ -57,6 +58,7 @@ def write_stored(folder: Path, stored: Stored) -> None:
     state = {
         "configured_at_s": stored.configured_at_s,
         "saved_at_s": stored.saved_at_s,
+        "booted_at_s": stored.booted_at_s,
         "checkpoints": {
             name: {"created_s": c.created_s, "description": c.description}
             for name, c in stored.checkpoints.items()
@@ -79,6 +81,7 @@ def read_stored(folder: Path) -> Stored | None:
             startup=(folder / "startup-config").read_text(),
             configured_at_s=state["configured_at_s"],
             saved_at_s=state["saved_at_s"],
+            booted_at_s=state.get("booted_at_s", state["configured_at_s"]),
             checkpoints={
                 name: Checkpoint(
                     (folder / "checkpoints" / _file_name(name)).read_text(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -41,14 +42,13 @@ class StoredSwitch(ABC, Generic[Config]):
         self.site = site
         self.peers: Mapping[str, Any] = {} if peers is None else peers
         self.model = site.switch(name).model
-        self.booted_at_s = time.time()
         self._pending: asyncio.TimerHandle | None = None
         stored = read_stored(folder)
         if stored is None:
             self.config = self.first()
             text = self.running_text()
-            now = self.booted_at_s
-            stored = Stored(text, text, configured_at_s=now, saved_at_s=now)
+            now = time.time()
+            stored = Stored(text, text, configured_at_s=now, saved_at_s=now, booted_at_s=now)
         else:
             self.config = self.loaded(stored.running)
         self._stored = stored
@@ -104,6 +104,16 @@ class StoredSwitch(ABC, Generic[Config]):
     def configured_at_s(self) -> float:
         """When the running configuration last changed."""
         return self._stored.configured_at_s
+
+    @property
+    def booted_at_s(self) -> float:
+        """When the switch booted; a restart of the twin is no boot."""
+        return self._stored.booted_at_s
+
+    @property
+    def boot_id(self) -> str:
+        """What a Linux kernel drew when it booted."""
+        return str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{self.name}/{self.booted_at_s!r}"))
 
     @property
     def checkpoints(self) -> dict[str, Any]:
@@ -179,10 +189,21 @@ class StoredSwitch(ABC, Generic[Config]):
         self._stored.counters = kept
         self.touch()
 
+    def reboot(self) -> None:
+        """Come up with the saved configuration, nothing counted and nothing pending."""
+        self._stored.booted_at_s = time.time()
+        self.clear_counters()
+        self.replace_config(self.startup)
+        self.save()
+
     def break_(self, kind: str, port: str) -> str:
         """Inject a fault; ValueError for a kind or port that this switch does not know."""
+        if kind == "reboot":
+            self.reboot()
+            return f"{self.name} rebooted: it runs what was saved, its counters are at zero"
         if kind not in self.breaks:
-            raise ValueError(f"{kind} is no fault of a switch; there are: {', '.join(self.breaks)}")
+            known = ", ".join((*self.breaks, "reboot"))
+            raise ValueError(f"{kind} is no fault of a switch; there are: {known}")
         if port and PortRef(self.name, port) not in self.site.topology.link_of:
             raise ValueError(f"{self.name} has no cabled port {port}")
         done = self.breaks[kind](self.config, port)

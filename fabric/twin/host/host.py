@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -122,9 +123,12 @@ class EmulatedHost:
     def break_(self, kind: str, port: str) -> str:
         """``nic-reset``: no setting survived; ``dscp-map``: RoCE's DSCP to priority 0.
 
+        ``reboot``: every process ends, what is enabled starts.
         ``port`` empty means every NIC. Raises ValueError for another kind or port, and
         where the NIC refuses it, as one does whose firmware still rules.
         """
+        if kind == "reboot":
+            return self._reboot()
         nics = self._nics(port)
         if kind == "nic-reset":
             return self._reset(nics)
@@ -182,6 +186,21 @@ class EmulatedHost:
         if not nics:
             raise ValueError(f"{self.name} has no NIC {port!r}")
         return nics
+
+    def _reboot(self) -> str:
+        if self._starting.locked():
+            raise ValueError(f"{self.name} is booting")
+        self.close()
+        self._namespace = Namespace(self.name, self._binds)
+        program = self._folder / "usr/local/sbin/systemctl"
+        subprocess.run(
+            [*self._namespace.command, str(program), "reboot"],
+            env={"PATH": f"{program.parent}:{PATH}", "HOME": str(self._home)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
+        return f"{self.name} rebooted: its NICs have what its units set at boot"
 
     def _reset(self, nics: list[Nic]) -> str:
         for nic in nics:

@@ -32,6 +32,8 @@ _BORROWED = (
     "localtime", "login.defs", "nsswitch.conf", "os-release", "protocols", "services", "shells",
     "terminfo", "timezone",
 )  # fmt: skip
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+BOOT_ID_FILE = "boot_id"
 _PROFILE = """\
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
@@ -55,6 +57,8 @@ def build(folder: Path, name: str, site: Site) -> None:
                 advice=f"At most {MAX_INTERFACE_NAME} characters and no slash.",
             )
     install_programs(folder)
+    if not (folder / BOOT_ID_FILE).exists():
+        new_boot(folder)
     if (folder / "installed").exists():
         return
     for path in ("home", "run/systemd/system", "nics", "sys/block", "sys/kernel/config/rdma_cm"):
@@ -139,6 +143,11 @@ def clear(folder: Path) -> None:
             child.unlink()
 
 
+def new_boot(folder: Path) -> None:
+    """Draw a boot id, as the kernel does once a boot. In place: the file is mounted."""
+    (folder / BOOT_ID_FILE).write_text(f"{uuid.uuid4()}\n")
+
+
 def binds(folder: Path) -> dict[Path, Path]:
     """Path in the host -> the file or folder of ours that lies over it."""
     found: dict[Path, Path] = {}
@@ -147,6 +156,8 @@ def binds(folder: Path) -> dict[Path, Path]:
         # Never hide the host's own folder, wherever a user has put the site.
         if target.is_dir() and target.resolve() not in folder.parents:
             found[target.resolve()] = folder / path
+    if BOOT_ID.is_file():
+        found[BOOT_ID] = folder / BOOT_ID_FILE
     for program in PROGRAMS:
         for place in ("/usr/sbin", "/usr/bin", "/sbin", "/bin"):
             real = (Path(place) / program).resolve()

@@ -74,6 +74,26 @@ def show_commits(cli: Cli, _match: Match) -> str:
     return "\n".join([*lines, ""])
 
 
+@command(OPERATIONAL, "show system uptime")
+def show_uptime(cli: Cli, _match: Match) -> str:
+    """Now, and since when the switch runs."""
+    up_s = int(time.time() - cli.switch.booted_at_s)
+    days, rest = divmod(up_s, 86400)
+    hours, rest = divmod(rest, 3600)
+    minutes, left = divmod(rest, 60)
+    clock = f"{hours:02}:{minutes:02}"
+    weeks = f"{days // 7}w{days % 7}d" if days >= 7 else f"{days}d"
+    ago = f"{weeks} {clock}" if days else f"{clock}:{left:02}"
+    booted, now = (
+        time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at_s))
+        for at_s in (cli.switch.booted_at_s, time.time())
+    )
+    return (
+        f"Current time: {now}\nTime Source:  LOCAL CLOCK\nSystem booted: {booted} ({ago} ago)\n"
+        f"Protocols started: {booted} ({ago} ago)\n"
+    )
+
+
 def _ports(cli: Cli, wanted: object) -> list[Port]:
     return [Port(cli.switch, name) for name in cli.switch.ports if wanted in (None, name)]
 

@@ -7,6 +7,7 @@ Sources: CumulusNetworks/docs, nvue-reference "QoS", "Interface", "Platform"; ll
 from __future__ import annotations
 
 import hashlib
+import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def system(switch: EmulatedSwitch) -> dict[str, Any]:
         "product-name": "Cumulus Linux",
         "product-release": RELEASE,
         "timezone": switch.config.leaf("system", "timezone"),
-        "uptime": 86_400,
+        "uptime": int(time.time() - switch.booted_at_s),
     }
 
 

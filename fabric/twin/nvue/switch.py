@@ -17,7 +17,7 @@ from fabric.twin.nvue.breaks import BREAKS
 from fabric.twin.nvue.configuration import Configuration, load
 from fabric.twin.nvue.nv import NvCommand
 from fabric.twin.shell.session import FAILED, Answer, Call, Program, Shell
-from fabric.twin.shell.tools import tools
+from fabric.twin.shell.tools import BOOT_ID, tools
 
 if TYPE_CHECKING:
     import asyncssh
@@ -123,6 +123,12 @@ class EmulatedSwitch(StoredSwitch[Configuration]):
         if self.awaiting is not None and not self.awaiting.left_s:
             self.confirm(keep=False)
 
+    def reboot(self) -> None:
+        """Come up with the startup revision; nobody waits for a confirmation any more."""
+        self.awaiting = None
+        self.detach()
+        super().reboot()
+
     def is_shut(self, port: str) -> bool:
         """Whether a port is administratively down."""
         return self.config.leaf("interface", port, "link", "state") == "down"
@@ -141,7 +147,9 @@ class EmulatedSwitch(StoredSwitch[Configuration]):
 
     def _programs(self) -> dict[str, Program]:
         return {
-            **tools(lambda: self.config.hostname, dict, self.user),
+            **tools(
+                lambda: self.config.hostname, lambda: {BOOT_ID: f"{self.boot_id}\n"}, self.user
+            ),
             "lldpctl": self._lldpctl,
             "nv": NvCommand(self),
         }

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 
 from fabric.twin.shell.session import FAILED, USAGE, Answer, Call, Program
 
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
 Files = Callable[[], Mapping[str, str]]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fabric.twin.cli.switch import StoredSwitch
 from fabric.twin.cli.terminal import serve
 from fabric.twin.shell.session import FAILED, Answer, Call, Program, Shell
-from fabric.twin.shell.tools import tools
+from fabric.twin.shell.tools import BOOT_ID, tools
 from fabric.twin.sonic.base import base_config
 from fabric.twin.sonic.breaks import BREAKS
 from fabric.twin.sonic.configdb import ConfigDb, load
@@ -81,13 +81,16 @@ class EmulatedSwitch(StoredSwitch[ConfigDb]):
 
     def _programs(self) -> dict[str, Program]:
         return {
-            **tools(lambda: self.config.hostname, lambda: {SAVED: self.startup}, self.user),
+            **tools(lambda: self.config.hostname, self._files, self.user),
             "config": ConfigCommand(self),
             "show": ShowCommand(self),
             "sonic-cfggen": self._cfggen,
             "sonic-clear": self._clear,
             "sonic-db-cli": self._db_cli,
         }
+
+    def _files(self) -> dict[str, str]:
+        return {SAVED: self.startup, BOOT_ID: f"{self.boot_id}\n"}
 
     def _db_cli(self, call: Call) -> Answer:
         answer = sonic_db_cli(self.config, call)

@@ -98,7 +98,7 @@ def test_breaking_says_what_was_done_where(twin: Site):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("flood",), "There are: pfc-off, mtu, ecn-off, dscp-map, nic-reset"),
+        (("flood",), "There are: pfc-off, mtu, ecn-off, dscp-map, reboot, nic-reset"),
         (("mtu", "leaf9"), "no device is called 'leaf9'"),
         (("mtu", "host1"), "host1 is none"),
         (("nic-reset", "leaf1"), "leaf1 is none"),

@@ -381,6 +381,33 @@ def test_counters_cleared_during_the_test_fail(fabric):
     assert "cleared or rebooted during the test" in failure.reason
 
 
+@pytest.mark.parametrize(
+    ("attribute", "values"), [("up_s", (86400.0, 20.0)), ("boot_id", ("aaaaaaaa", "bbbbbbbb"))]
+)
+def test_a_device_that_rebooted_during_a_suite_fails_it_by_name(fabric, attribute, values):
+    shown = getattr(fabric, attribute)
+    shown["leaf1"] = values[0]
+
+    def reboot(flows):
+        shown["leaf1"] = values[1]
+
+    fabric.on_carry = reboot
+    (failure,) = failures(fabric, "latency")
+    assert (failure.id, failure.device) == ("latency.reboot", "leaf1")
+    assert "leaf1: it rebooted between 1970-01-01T00:00:01Z and " in failure.reason
+    assert failure.value == 1
+
+
+def test_a_device_that_shows_no_uptime_is_skipped_with_the_reason(fabric):
+    fabric.up_s["leaf1"] = None
+    fabric.excuses["leaf1"] = ("uptime: 'show version' was not answered",)
+    result = run(fabric, "latency")
+    skips = [c for c in result.all_checks if c.id == "latency.reboot" and c.verdict == "SKIP"]
+    assert [c.subject for c in skips] == ["leaf1"]
+    assert "'show version' was not answered" in skips[0].reason
+    assert result.verdict == "PASS"
+
+
 def test_jain_and_the_wire():
     assert jain([1, 1, 1, 1]) == 1
     assert jain([1, 0, 0, 0]) == 0.25

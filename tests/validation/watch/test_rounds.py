@@ -138,6 +138,45 @@ def test_counters_that_went_back_are_a_reboot(fabric, signed, watching):
     assert "rx_packets of ens1f0: 1000000 -> 12" in done.findings[0].message
 
 
+def test_an_uptime_that_went_back_is_a_reboot_with_both_times(fabric, signed, watching, clock):
+    watching()
+    fabric.up_s["leaf1"] = 12.0
+    done = watching()
+    assert void(done) == {("reboot", "leaf1", "")}
+    message = done.findings[0].message
+    seen = [(clock() - timedelta(seconds=s)).strftime("%Y-%m-%dT%H:%M:%SZ") for s in (30, 0)]
+    assert f"it rebooted between {seen[0]} and {seen[1]}: up for 12 days, then for 12 s" in message
+    assert done.revoked
+
+
+def test_a_host_with_another_boot_id_rebooted_though_it_counts_on(fabric, signed, watching):
+    fabric.boot_id["host1"] = "11111111-0000"
+    watching()
+    fabric.boot_id["host1"] = "22222222-0000"
+    done = watching(restart=True)
+    assert void(done) == {("reboot", "host1", "")}
+    assert "boot id 11111111, then 22222222" in done.findings[0].message
+
+
+def test_an_uptime_that_goes_on_is_none_whatever_a_clock_does(fabric, signed, watching, clock):
+    fabric.up_s["leaf1"] = 600.0
+    watching()
+    clock.set_back = -timedelta(hours=5)
+    fabric.up_s["leaf1"] = 630.0
+    assert watching().good
+
+
+def test_counters_that_were_cleared_on_a_device_that_runs_on_are_called_that(
+    fabric, signed, watching
+):
+    fabric.values["host2", "ens1f0", "rx_packets", None] = 10**6
+    watching()
+    fabric.values["host2", "ens1f0", "rx_packets", None] = 12
+    message = watching().findings[0].message
+    assert "somebody cleared them" in message
+    assert "it did not reboot" in message
+
+
 def test_what_happened_while_the_watch_was_dead_is_seen_after_its_restart(fabric, signed, watching):
     watching()
     fabric.values["leaf1", "Ethernet1/1", "link_down_events", None] += 1

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+import uuid
 
 from . import factory, registers
 from .files import Host
@@ -345,6 +346,8 @@ def _spawn(unit: Unit, line: str, *, background: bool) -> int:
 def reboot(host: Host) -> int:
     """Every NIC as after power-on, nothing running, then what is enabled is started."""
     factory.reset_host(host)
+    with open(f"{host.folder}/boot_id", "w") as boot_id:  # in place: the file is mounted
+        boot_id.write(f"{uuid.uuid4()}\n")
     folder = f"{host.run}/systemd/units"
     for name in os.listdir(folder) if os.path.isdir(folder) else []:
         os.unlink(f"{folder}/{name}")

@@ -3,17 +3,23 @@
 from fabric.devices.linux import MODULE
 from tests.fabric.devices.mlx5.samples import ETHTOOL_S, HW_COUNTERS, TARGET
 
-ETHTOOL, GREP = MODULE.counter_commands(TARGET)
+ETHTOOL, GREP, BOOT_ID = MODULE.counter_commands(TARGET)
+BOOTED = "3f0a61cc-6f0b-4f0f-9c53-0f6f3a4d2b11"
 
 
-def snapshot(ethtool=ETHTOOL_S, rdma=HW_COUNTERS):
-    outputs = {ETHTOOL: ethtool, GREP: rdma}
+def snapshot(ethtool=ETHTOOL_S, rdma=HW_COUNTERS, booted=f"{BOOTED}\n"):
+    outputs = {ETHTOOL: ethtool, GREP: rdma, BOOT_ID: booted}
     return MODULE.read_counters(TARGET, {k: v for k, v in outputs.items() if v is not None}, 12.5)
 
 
 def value(shot, name, priority=None):
     (found,) = [c for c in shot.counters if (c.name, c.priority) == (name, priority)]
     return found
+
+
+def test_the_host_says_which_boot_it_is():
+    assert snapshot().boot_id == BOOTED
+    assert f"uptime: '{BOOT_ID}' was not answered" in snapshot(booted=None).missing
 
 
 def test_a_port_needs_two_commands_for_all_its_counters():

@@ -20,7 +20,7 @@ from tests.fabric.devices.sonic.samples import outputs, sample, target
 COUNTERS = dict(
     zip(
         COMMANDS,
-        ("interfaces", "queues", "marks", "pfc", "groups", "pfcwd"),
+        ("interfaces", "queues", "marks", "pfc", "groups", "pfcwd", "boot_id"),
         strict=True,
     )
 )

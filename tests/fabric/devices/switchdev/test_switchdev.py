@@ -222,7 +222,7 @@ def test_recorded_output_of_a_bridge():
 def test_recorded_counters():
     commands = BRIDGE.counter_commands(target("bridge", "swp2"))
     texts = ("ip-link-stats.json", "tc-qdisc-stats.json", "carrier-down.txt", "tc-class.txt")
-    texts += ("tc-filter-ingress-stats.json",)
+    texts += ("tc-filter-ingress-stats.json", "boot-id.txt")
     outputs = dict(zip(commands, map(recorded, texts), strict=True))
     shown = BRIDGE.read_counters(target("bridge", "swp2"), outputs, 1.5)
     values = {(c.name, c.priority): c.value for c in shown.counters}
