@@ -21,7 +21,7 @@ import asyncssh
 
 from fabric.errors import DeviceError, UnreachableError
 from fabric.reach.access import Access
-from fabric.reach.hostkeys import check_known_hosts, damaged_key, logging_in, wrong_key
+from fabric.reach.sshkeys import check_keys, damaged_key, logging_in, wrong_key
 
 CONNECT_TIMEOUT_S = 15.0
 COMMAND_TIMEOUT_S = 60.0
@@ -169,7 +169,7 @@ def run_on_host(
 
 
 async def _connect(device: str, access: Access) -> asyncssh.SSHClientConnection:
-    check_known_hosts(device, access)
+    check_keys(device, access)
     doing = logging_in(access)
     options: dict[str, Any] = {}
     if access.key_file is not None:
@@ -209,10 +209,11 @@ async def _connect(device: str, access: Access) -> asyncssh.SSHClientConnection:
         raise UnreachableError(device, doing, text or type(error).__name__) from error
     except ValueError as error:
         # asyncssh raises ValueError subclasses for keys that it cannot use.
-        if damaged := damaged_key(device, access):
-            raise damaged from error
-        raise UnreachableError(
-            device, doing, f"the key {access.key_file} cannot be used: {error}"
+        raise damaged_key(device, access) or UnreachableError(
+            device,
+            doing,
+            f"the key {access.key_file} cannot be used: {error}",
+            advice=f"Is {access.key_file}.pub beside it that of another key?",
         ) from error
 
 

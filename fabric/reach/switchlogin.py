@@ -17,7 +17,7 @@ from paramiko.ssh_exception import NoValidConnectionsError
 
 from fabric.errors import UnreachableError
 from fabric.reach.access import Access
-from fabric.reach.hostkeys import check_known_hosts, damaged_key, logging_in, wrong_key
+from fabric.reach.sshkeys import check_keys, damaged_key, logging_in, wrong_key
 
 CONNECT_TIMEOUT_S = 15.0
 CLOSED = "the switch closed the connection"
@@ -57,7 +57,7 @@ class LiveChannel(SSHChannel):  # type: ignore[misc] # netmiko has no types
 
 def log_in(device: str, access: Access, netmiko_type: str) -> Any:  # noqa: ANN401 - untyped library
     """Log in and return netmiko's connection; UnreachableError says why that did not succeed."""
-    check_known_hosts(device, access)
+    check_keys(device, access)
     doing = logging_in(access)
     begun = time.monotonic()
     try:

@@ -185,11 +185,28 @@ class TestLoginFailure:
             _log_in(kind, dataclasses.replace(access, key_file=tmp_path / "other"))
         assert "PAISOAR_" in caught.value.advice
 
-    def test_a_file_that_is_no_key(self, host, kind, tmp_path):
+    @pytest.mark.parametrize(
+        ("kept", "why"),
+        [
+            ("nothing", "No such file"),
+            ("nonsense", "Invalid private key"),
+            ("locked", "Passphrase"),
+        ],
+    )
+    def test_a_key_that_cannot_be_used_is_named_with_the_reason(
+        self, host, kind, tmp_path, kept, why
+    ):
         _, access = host
-        (tmp_path / "bad").write_text("not a key\n")
-        with pytest.raises(UnreachableError, match="dev1"):
-            _log_in(kind, dataclasses.replace(access, key_file=tmp_path / "bad"))
+        file = tmp_path / "mine"
+        if kept == "nonsense":
+            file.write_text("not a key\n")
+        if kept == "locked":
+            key = asyncssh.generate_private_key("ssh-ed25519")
+            key.write_private_key(str(file), passphrase="a secret")
+        with pytest.raises(UnreachableError, match=why) as caught:
+            _log_in(kind, dataclasses.replace(access, key_file=file))
+        assert f"the private key {file} cannot be used" in caught.value.message
+        assert "agent" in caught.value.advice
 
 
 def test_passwords_log_in_and_show_nowhere(tmp_path, monkeypatch):

@@ -1,4 +1,8 @@
-"""The file of known host keys: what is said where a device's key is not rightly in it."""
+"""The keys of a login over SSH: known host keys, and the user's own.
+
+What is said where one of them cannot be used is the same for switches and hosts,
+whichever library logs in.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +24,8 @@ def _advice(device: str) -> str:
     return f"Put {device}'s key there (ssh-keyscan, checked against its console)."
 
 
-def check_known_hosts(device: str, access: Access) -> None:
-    """UnreachableError where there is no file of known host keys."""
+def check_keys(device: str, access: Access) -> None:
+    """UnreachableError where there are no known host keys, or the user's cannot be used."""
     if not access.known_hosts.is_file():
         raise UnreachableError(
             device,
@@ -29,6 +33,23 @@ def check_known_hosts(device: str, access: Access) -> None:
             f"there is no file of known host keys {access.known_hosts}",
             advice=_advice(device),
         )
+    if access.key_file is None:
+        return
+    try:
+        asyncssh.read_private_key(access.key_file)
+    except OSError as error:
+        why = error.strerror or str(error)
+    except ValueError as error:
+        why = str(error)
+    else:
+        return
+    raise UnreachableError(
+        device,
+        logging_in(access),
+        f"the private key {access.key_file} cannot be used: {why}",
+        advice="It must be there, and have no passphrase; one that has one goes into an SSH agent "
+        "(ssh-add), and PAISOAR_SWITCH_KEY or PAISOAR_HOST_KEY stays unset.",
+    )
 
 
 def damaged_key(device: str, access: Access) -> UnreachableError | None:
