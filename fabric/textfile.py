@@ -6,6 +6,7 @@ the file as it was.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import re
 import tempfile
@@ -42,6 +43,8 @@ def read_bytes(path: Path, *, advice: str = "") -> bytes:
 def read_text(path: Path, *, advice: str = "") -> str:
     """The file's text, UTF-8 with or without its mark. InputError has the line of what is none."""
     data = read_bytes(path, advice=advice)
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InputError("is UTF-16, not UTF-8", file=path, line=1, advice="Save it as UTF-8.")
     refuse_binary(path, data)
     try:
         return data.decode("utf-8-sig")

@@ -10,14 +10,15 @@ Templates that name a variable are resolved, others are not: they may run progra
 
 from __future__ import annotations
 
+import codecs
 import contextlib
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fabric.bringin.ansible_library import MAX_REASON, VAULT, Found, Parsed, ini_line, parse
 from fabric.bringin.ansible_origin import origin_of, origin_of_host, refuse_wrong_yaml
 from fabric.bringin.sources import (
     Source,
@@ -31,12 +32,10 @@ from fabric.bringin.sources import (
 from fabric.errors import InputError
 from fabric.saved.systems import system
 from fabric.saved.tables import Origin
-from fabric.textfile import read_text
+from fabric.textfile import read_bytes, read_text
 from fabric.units import parse_speed_bps
 from fabric.yamlfile import refuse_bomb
 
-MAX_REASON = 300
-_VAULT = "ANSIBLE_VAULT_PASSWORD_FILE"
 _NAMED = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _MAX_DEPTH = 5
 VARIABLES = ("group_vars", "host_vars")
@@ -44,97 +43,88 @@ VARIABLES = ("group_vars", "host_vars")
 
 def read_inventory(path: Path) -> Source:
     """Devices of an inventory. InputError where Ansible finds no host in it."""
-    from ansible.inventory.manager import InventoryManager  # noqa: PLC0415 - a second to import
-    from ansible.parsing.dataloader import DataLoader  # noqa: PLC0415
-    from ansible.parsing.vault import VaultLib, get_file_vault_secret  # noqa: PLC0415
-    from ansible.utils.display import Display  # noqa: PLC0415
-    from ansible.vars.manager import VariableManager  # noqa: PLC0415
-
     files = _files(path)
     for file in files:
         refuse_bomb(file, read_text(file))
-    # What is wrong is said by us, once; Ansible's warnings would go between.
-    told: list[str] = []
-    warning, display = Display.warning, Display.display
-    Display.warning = lambda _self, msg, *_a, **_k: told.append(str(msg))
-    Display.display = lambda _self, msg, *_a, **_k: told.append(str(msg))
-    secrets = []
+    sources = _sources(path)
+    for source in sources:
+        _refuse_mark(source)
+    yaml_files = [file for file in files if _is_yaml(file)]
     try:
-        loader = DataLoader()
-        if os.environ.get(_VAULT):
-            secret = get_file_vault_secret(os.environ[_VAULT], loader=loader)
-            secret.load()
-            secrets.append(("default", secret))
-            loader.set_vault_secrets(secrets)
-        sources = [str(source) for source in _sources(path)]
-        inventory = InventoryManager(loader=loader, sources=sources)
-        variables = VariableManager(loader=loader, inventory=inventory)
-        hosts = [
-            (
-                host.name,
-                [str(group.name) for group in host.get_groups()],
-                dict(variables.get_vars(host=host, include_hostvars=False)),
-            )
-            for host in inventory.get_hosts()
-        ]
-    except Exception as error:  # Ansible's own, of many classes
-        refuse_wrong_yaml(file for file in files if _is_yaml(file))
-        vaulted = "vault" in str(error).lower()
-        raise InputError(
-            f"Ansible cannot read it: {_short(error)}",
-            file=path,
-            advice=f"{_VAULT} names the file with the vault's password." if vaulted else "",
-        ) from error
-    finally:
-        Display.warning, Display.display = warning, display
-    if not hosts:
-        refuse_wrong_yaml(file for file in files if _is_yaml(file))
-        raise InputError(
-            f"no host in it{': ' + _short(told[0]) if told else ''}",
-            file=path,
-            advice="Name a file that `ansible-inventory -i FILE --list` reads. Where that needs a "
-            "plugin: `ansible-inventory -i FILE --list --yaml > hosts.yml`, and name hosts.yml.",
-        )
-    out = [
-        (name, why) for name, groups, values in hosts if (why := _not_ours(name, groups, values))
-    ]
+        parsed = parse(path, sources)
+    except InputError:
+        refuse_wrong_yaml(yaml_files)
+        raise
+    unread = [source for source in sources if parsed.is_unread(source)]
+    refuse_wrong_yaml(file for file in yaml_files if file in unread or not parsed.hosts)
+    if not parsed.hosts:
+        raise _no_host(path, sources, parsed)
+    out = [(host.name, why) for host in parsed.hosts if (why := _not_ours(host))]
     beside = {name for name, _why in out}
-    notes: list[str] = []
-    vault = VaultLib(secrets)
+    notes = [f"no inventory, left out: {file}: {parsed.why_not(file)}" for file in unread]
+    notes += parsed.duplicates()
     devices = {
-        str(name): _device(_Host(path, name, _opened(values, vault), notes), groups, files)
-        for name, groups, values in hosts
-        if name not in beside
+        str(host.name): _device(
+            _Host(path, host.name, _opened(host.values, parsed.vault), notes), host.groups, files
+        )
+        for host in parsed.hosts
+        if host.name not in beside
     }
     return Source(devices, notes=(*left_out(out), *notes))
 
 
+def _no_host(path: Path, sources: Sequence[Path], parsed: Parsed) -> InputError:
+    """That there is no host, and why, as far as Ansible says it."""
+    file = sources[0] if len(sources) == 1 else path
+    reason = parsed.why_not(file)
+    is_ini = file.is_file() and not _is_yaml(file) and reason
+    return InputError(
+        f"no host in it{': ' if reason else ''}{reason}",
+        file=file,
+        line=ini_line(file, reason) if is_ini else None,
+        advice="Name a file that `ansible-inventory -i FILE --list` reads. Where that needs a "
+        "plugin: `ansible-inventory -i FILE --list --yaml > hosts.yml`, and name hosts.yml.",
+    )
+
+
 def _sources(path: Path) -> list[Path]:
     """What Ansible is given to read: a file, or what of a folder is an inventory."""
+    from ansible import constants  # noqa: PLC0415 - a second to import
+
     if not path.is_dir():
         return [path]
+    # Of a folder that it is named itself Ansible leaves these out, too.
+    others = (".csv", *constants.INVENTORY_IGNORE_EXTS)
     return [
         entry
         for entry in sorted(path.iterdir())
-        if entry.suffix != ".csv" and entry.name not in VARIABLES and not entry.name.startswith(".")
+        if not entry.name.lower().endswith(others)
+        and entry.name not in VARIABLES
+        and not entry.name.startswith(".")
     ]
 
 
-def _not_ours(name: str, groups: Sequence[str], values: Mapping[str, Any]) -> str:
+def _refuse_mark(file: Path) -> None:
+    """InputError for the mark of a UTF-8 file, which Ansible takes for a part of a name in INI."""
+    if file.is_file() and not _is_yaml(file) and read_bytes(file).startswith(codecs.BOM_UTF8):
+        raise InputError(
+            "begins with a byte order mark, which Ansible does not read in INI",
+            file=file,
+            line=1,
+            advice="Save it as UTF-8 without a mark.",
+        )
+
+
+def _not_ours(host: Found) -> str:
     """Why a host of the inventory is no part of the fabric; empty where it is one."""
-    if values.get("paisoar_kind"):
+    if host.values.get("paisoar_kind"):
         return ""
-    if name == "localhost" or values.get("ansible_connection") == "local":
+    if host.name == "localhost" or host.values.get("ansible_connection") == "local":
         return "it is where Ansible runs"
-    odd = [group for group in groups if beside_fabric([group])]
+    odd = [group for group in host.groups if beside_fabric([group])]
     if odd:
         return f"it is in group {odd[0]} (paisoar_kind takes it in)"
     return ""
-
-
-def _short(said: object) -> str:
-    """What Ansible said, in one line."""
-    return " ".join(str(said).replace("[WARNING]: ", "").split())[:MAX_REASON]
 
 
 def _files(path: Path) -> list[Path]:
@@ -192,7 +182,7 @@ class _Host:
         return InputError(f"{self.name}: {key}: {reason}", file=file, line=line)
 
 
-def _device(host: _Host, groups: list[str], files: Sequence[Path]) -> SourceDevice:
+def _device(host: _Host, groups: Sequence[str], files: Sequence[Path]) -> SourceDevice:
     words = [*(group for group in groups if group not in ("all", "ungrouped")), host.name]
     system_word = host.text("paisoar_os", "ansible_network_os", "network_os")
     os_name = system(system_word)
@@ -240,7 +230,7 @@ def _unopened(path: Path, device: str, key: str) -> Iterator[None]:
         raise InputError(
             f"{device}: {key} is vaulted, and no password that is known opens it",
             file=path,
-            advice=f"{_VAULT} names the file with the vault's password.",
+            advice=f"{VAULT} names the file with the vault's password.",
         ) from error
 
 

@@ -226,6 +226,46 @@ class TestInventories:
         put(tmp_path, hosts_yml="all:\n  hosts:\n    l1: {ansible_host: 10.0.0.1\n    l2:\n")
         assert refused(tmp_path / "hosts.yml").line in (3, 4)
 
+    @pytest.mark.parametrize(
+        ("text", "line", "words"),
+        [
+            ("[a]\nl1\n[leafs\nl2\n", 3, "no host in it: "),
+            ("[a]\nl1\n[leafs:children]\nnope\n", 3, "undefined group 'nope'"),
+            ("[a]\nl1 it is\n", 2, "Expected key=value host variable assignment, got: it"),
+            ("\ufeff[a]\nl1\n", 1, "begins with a byte order mark"),
+        ],
+    )
+    def test_an_ini_inventory_that_is_none_is_named_with_its_line(
+        self, tmp_path, text, line, words
+    ):
+        put(tmp_path, hosts_ini=text.encode())
+        error = refused(tmp_path / "hosts.ini")
+        assert (error.file, error.line) == (tmp_path / "hosts.ini", line)
+        assert words in error.message
+        assert "caused by" not in error.message
+
+    @pytest.mark.parametrize("name", ["hosts.yml", "hosts.ini", "devices.json"])
+    def test_utf_16_is_said_to_be_that(self, tmp_path, name):
+        (tmp_path / name).write_bytes("all: {}\n".encode("utf-16"))
+        assert f"{tmp_path / name}:1: is UTF-16" in refused(tmp_path / name).message
+
+    def test_of_a_folder_what_ansible_leaves_out_or_cannot_read_is_no_inventory(self, tmp_path):
+        put(tmp_path, hosts_ini="[leafs]\nl1\n", README_md="This is text\n", b_ini="[leafs\nl2\n")
+        source = read_source(tmp_path)
+        assert set(source.devices) == {"l1"}
+        (note,) = source.notes
+        assert note.startswith(f"no inventory, left out: {tmp_path / 'b.ini'}: ")
+
+    def test_one_of_several_inventories_that_is_no_yaml_is_refused(self, tmp_path):
+        put(tmp_path, hosts_ini="[leafs]\nl1\n", more_yml="all:\n\thosts:\n")
+        error = refused(tmp_path)
+        assert (error.file, error.line) == (tmp_path / "more.yml", 2)
+
+    def test_a_host_that_stands_twice_is_said(self, tmp_path):
+        put(tmp_path, hosts_yml="all:\n  hosts:\n    l1: {x: 1}\n    l1: {x: 2}\n")
+        (note,) = read_source(tmp_path / "hosts.yml").notes
+        assert note == f"{tmp_path / 'hosts.yml'}:4: Found duplicate mapping key 'l1'."
+
     def test_a_system_that_is_not_known_is_named_with_those_that_are(self, tmp_path):
         put(tmp_path, hosts_ini="[leafs]\nl1 ansible_network_os=acme.box.box\n")
         gaps = site_yaml(read_source(tmp_path / "hosts.ini"), site="x").gaps
