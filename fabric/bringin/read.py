@@ -17,6 +17,7 @@ from fabric.bringin.sources import (
     role_of,
 )
 from fabric.errors import InputError
+from fabric.saved.layout import SUFFIX
 from fabric.saved.offline import SavedFabric, read_folder
 from fabric.saved.tables import (
     CABLES,
@@ -88,13 +89,14 @@ def _folder(path: Path) -> Source:
     if not others:
         return merged([_table(table) for table in tables])
     told = [_table(table) for table in tables if table.name in (DEVICES, CABLES)]
-    if all(entry.is_file() for entry in others) or any(e.name in VARIABLES for e in others):
+    is_device = all(entry.suffix == SUFFIX for entry in others)
+    has_folders = any(entry.is_dir() for entry in others)
+    if any(e.name in VARIABLES for e in others) or not (has_folders or is_device):
         # Another CSV is the playbooks' own, perhaps.
         strange = [table for table in tables if table.name not in (DEVICES, CABLES)]
         notes = tuple(f"not looked at, unless it is named by itself: {table}" for table in strange)
         return merged([read_inventory(path), *told, Source(notes=notes)])
-    devices = [source for source in told if source.devices]
-    return merged([*devices, source_of(read_folder(path))])
+    return merged([*told, source_of(read_folder(path))])
 
 
 def _table(path: Path) -> Source:

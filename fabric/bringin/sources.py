@@ -13,6 +13,7 @@ from typing import Any
 
 from fabric.intent import Intent
 from fabric.saved.tables import CableRow, Origin, united
+from fabric.topology import PortRef
 
 _SWITCH_WORDS = re.compile(r"leaf|leaves|spine|core|tor\b|tors\b|switch|fabric|agg", re.IGNORECASE)
 _LEAF_WORDS = re.compile(r"leaf|leaves|tor\b|tors\b|access|edge", re.IGNORECASE)
@@ -129,17 +130,28 @@ def merged(sources: Sequence[Source]) -> Source:
 def _merged_cables(
     told: Sequence[Sequence[CableRow]],
 ) -> tuple[tuple[CableRow, ...], tuple[str, ...]]:
-    """Cables of the first source and, where it is a table, of the other tables, too."""
+    """Cables of the first source and, where it is a table, of the other tables, too.
+
+    Speeds and lengths that they do not tell are those of a later source.
+    """
     if not told:
         return (), ()
     first, *others = told
-    if not _is_table(first):
-        tables = [rows[0].origin for rows in others if _is_table(rows)]
-        notes = (
-            f"no cable is taken from {at.file}: an earlier source has some" for at in tables if at
-        )
-        return tuple(first), tuple(notes)
-    return united(row for rows in (first, *filter(_is_table, others)) for row in rows), ()
+    tables = [rows for rows in others if _is_table(rows)]
+    notes = []
+    if _is_table(first):
+        first = united(row for rows in (first, *tables) for row in rows)
+    else:
+        files = dict.fromkeys(row.origin.file for rows in tables for row in rows if row.origin)
+        notes = [f"no cable is taken from {file}: an earlier source has some" for file in files]
+    later = {frozenset((row.a, row.b)): row for rows in reversed(others) for row in rows}
+    return tuple(_completed(row, later) for row in first), tuple(notes)
+
+
+def _completed(row: CableRow, later: Mapping[frozenset[PortRef], CableRow]) -> CableRow:
+    same = later.get(frozenset((row.a, row.b)), row)
+    speed, length = row.speed_bps or same.speed_bps, row.length_m or same.length_m
+    return replace(row, speed_bps=speed, length_m=length)
 
 
 def _is_table(rows: Sequence[CableRow]) -> bool:

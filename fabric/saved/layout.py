@@ -112,10 +112,13 @@ def load_folder(path: Path) -> SavedFolder:
         elif entry.name not in (CABLES, DEVICES):
             notes.append(f"{entry.name}: lies in no device's folder; not looked at")
     if not files:
+        is_device = any(entry.name.endswith(SUFFIX) for entry in entries)
         raise InputError(
             "holds no device's folder",
             file=path,
-            advice="One folder a device, one file a command: see docs/audit.md.",
+            advice=f"It may be one itself: name {path.resolve().parent}."
+            if is_device
+            else "One folder a device, one file a command: see docs/audit.md.",
         )
     cables = load_cables(path / CABLES) if (path / CABLES).exists() else None
     devices = load_devices(path / DEVICES) if (path / DEVICES).exists() else {}

@@ -5,6 +5,7 @@ import pytest
 from fabric.bringin import read_source, read_sources, site_yaml
 from fabric.errors import InputError
 from fabric.units import format_speed
+from tests.fabric.saved.folders import saved
 
 DEVICES = """\
 device,kind,os,model,role,buffer,nics
@@ -310,3 +311,25 @@ class TestWhatIsMissing:
         assert not any(key.endswith((".os", ".family")) for key in (g.key for g in result.gaps))
         assert "    os: eos" in result.text
         assert "        family: bnxt" in result.text
+
+
+class TestSavedOutputs:
+    def test_cables_of_a_table_beside_them_to_a_device_without_a_folder_are_missing(self, tmp_path):
+        _, folder = saved(tmp_path)
+        (folder / "cables.csv").write_text("a,b\nleaf1:Ethernet1/7,host9:ens1f0\n")
+        gaps = {gap.key: gap.what for gap in site_yaml(read_source(folder), site="x").gaps}
+        assert "no source has this device" in gaps["devices.host9"]
+        assert "cables.csv:2" in gaps["devices.host9"]
+
+    def test_what_a_table_does_not_tell_of_a_cable_the_outputs_do(self, tmp_path):
+        site, folder = saved(tmp_path)
+        rows = "".join(f"{link.a},{link.b}\n" for link in site.topology.links)
+        (folder / "cables.csv").write_text("a,b\n" + rows)
+        found = {(row.a, row.b): row.speed_bps for row in read_source(folder).cables}
+        assert found == {(link.a, link.b): link.speed_bps for link in site.topology.links}
+
+    def test_the_folder_of_one_device_is_told_from_one_of_devices(self, tmp_path):
+        _, folder = saved(tmp_path)
+        error = refused(folder / "leaf1")
+        assert "holds no device's folder" in error.message
+        assert str(folder) in error.advice
