@@ -27,13 +27,19 @@ if TYPE_CHECKING:
     from validation.results.result import ValidationRun
 
 
+# What --against calls the run before the one that is reported.
+LAST = "last"
+
+
 def report(
     file: FileOption = DEFAULT_FILE,
     run_id: Annotated[str, typer.Option("--run", help="A run's id; the newest if not given.")] = "",
     against: Annotated[
         str,
         typer.Option(
-            "--against", metavar="RUN", help="An earlier run: what got better, worse, changed."
+            "--against",
+            metavar="RUN",
+            help="An earlier run, or `last` for the one before: what got better, worse, changed.",
         ),
     ] = "",
     article: Annotated[
@@ -81,13 +87,15 @@ def write(
     from reports.page.html import write_page
     from reports.page.render import render_page
     from reports.tables import write_tables
-    from validation.results.store import latest_run, load_run
+    from validation.results.store import latest_run, load_run, run_before
 
     site = load_site(file)
     done = load_run(site, run_id) if run_id else latest_run(site)
     if done is None:
         raise InputError("nothing has been validated yet", advice="Run: paisoar validate")
-    earlier = load_run(site, against) if against else None
+    earlier = None
+    if against:
+        earlier = run_before(site, done) if against == LAST else load_run(site, against)
     for one in filter(None, (done, earlier)):
         _believed(site, one)
     ui.say("drawing")

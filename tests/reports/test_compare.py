@@ -18,6 +18,7 @@ from validation.certificates.fingerprint import fingerprint
 from validation.files import write_whole
 from validation.results.frames import checks_frame
 from validation.results.states import STATES_FILE, states_bytes, states_from_bytes
+from validation.results.store import Store
 
 
 def report(site, *options):
@@ -208,6 +209,24 @@ def test_the_command_says_what_is_worse(twice, runs):
     assert said["against"]["run"] == earlier.id
     assert said["against"]["worse"] > 0
     assert (twice.state_dir / "report" / "tables" / "compared_measures.csv").exists()
+
+
+def test_the_last_is_the_newest_complete_run_before(twice, runs):
+    earlier, now = runs
+    code, said = report(twice, "--against", "last")
+    assert (code, said["run"], said["against"]["run"]) == (0, now.id, earlier.id)
+    code, said = report(twice, "--run", earlier.id, "--against", "last")
+    assert code == 2
+    assert f"no complete run before {earlier.id}" in said["error"]["message"]
+
+
+def test_a_run_that_did_not_end_is_not_the_last(twice, runs):
+    earlier, now = runs
+    with Store(twice) as store:
+        store.save(replace(earlier, status="interrupted"))
+    code, said = report(twice, "--against", "last")
+    assert code == 2
+    assert f"no complete run before {now.id}" in said["error"]["message"]
 
 
 def test_a_missing_run_and_one_of_another_site_are_bad_input(twice, runs, tmp_path):

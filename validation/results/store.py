@@ -233,8 +233,9 @@ class Store:
                     "has to be moved away.",
                 ) from error
             raise ToolError(
-                f"the results database {self.name} failed: {first_line(error)}",
-                advice=f"{DATABASE_VARIABLE} names it as a SQLAlchemy URL; unset it for SQLite.",
+                f"the results database {self.name} cannot be used: {first_line(cause)}",
+                advice=f"{DATABASE_VARIABLE} names it: look whether that server runs, can be "
+                "reached from here and lets this user in; unset it for SQLite.",
             ) from error
 
 
@@ -243,6 +244,21 @@ def latest_run(site: Site) -> ValidationRun | None:
     with Store(site) as store:
         ids = store.ids()
         return store.load(ids[-1]) if ids else None
+
+
+def run_before(site: Site, run: ValidationRun) -> ValidationRun:
+    """The newest complete run that began before this one. InputError where there is none."""
+    with Store(site) as store:
+        begun = store.begun()
+        began = to_text(run.started_at)
+        ids = [name for name, (at, status) in begun.items() if at < began and status == "complete"]
+        if not ids:
+            raise InputError(
+                f"site {site.name} has no complete run before {run.id}",
+                key="--against",
+                advice="`paisoar runs list` names the runs that there are.",
+            )
+        return store.load(ids[-1])
 
 
 def load_run(site: Site, run_id: str) -> ValidationRun:

@@ -1,6 +1,7 @@
 """``paisoar runs``: listed, shown, exported, pruned."""
 
 import json
+import socket
 
 import pandas as pd
 import pytest
@@ -134,6 +135,20 @@ def test_a_variable_that_names_no_database_is_bad_input(fabric, monkeypatch, url
     assert DATABASE_VARIABLE in result.stderr
     assert "postgresql://USER@HOST/DATABASE" in result.stderr
     assert "Traceback" not in result.output
+
+
+def test_a_database_whose_host_has_no_address_did_not_answer(site, monkeypatch):
+    def unknown(*_, **__):
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    monkeypatch.setenv(DATABASE_VARIABLE, "postgresql://me:secret@db.invalid/paisoar")
+    result = runs(site, "list", "--json")
+    assert result.exit_code == 3
+    error = json.loads(result.stdout)["error"]
+    assert "me:***@db.invalid/paisoar cannot be used: failed to resolve host" in error["message"]
+    assert error["advice"].startswith("PAISOAR_DATABASE_URL names it: look whether")
+    assert "secret" not in result.output
 
 
 def test_the_report_of_some_suites_does_not_send_to_certify(fabric, two):
