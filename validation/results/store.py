@@ -223,7 +223,7 @@ class Store:
         try:
             yield
         except (SQLAlchemyError, sqlite3.Error) as error:
-            cause = error.orig if isinstance(error, DBAPIError) else error
+            cause = (isinstance(error, DBAPIError) and error.orig) or error
             if isinstance(cause, sqlite3.Error):
                 raise InputError(
                     f"the results database cannot be used: {cause}",
