@@ -10,7 +10,10 @@ from fabric.audit.rule import Fault, Subject, rule
 from fabric.qos import Neighbor
 from fabric.topology import PortRef
 
-_FIX = ("move the cable, or correct cables in fabric.yaml",)
+
+def _fix(subject: Subject) -> tuple[str, ...]:
+    # Of saved outputs the cables are those of a cables.csv.
+    return (f"move the cable, or correct cables in {subject.site.path.name}",)
 
 
 def _by_port(subject: Subject) -> dict[str, list[Neighbor]]:
@@ -41,7 +44,7 @@ def lldp_peers(subject: Subject) -> Iterator[Fault | Skip]:
 @rule(
     "cabling",
     "error",
-    "Every limit and path here is computed from the cables of fabric.yaml.",
+    "Every limit and path here is computed from the cables that are told.",
     checks=(23,),
     see="show lldp neighbors at both ends; show interface (speed, link)",
     mend="move the cable, or correct cables in fabric.yaml",
@@ -51,7 +54,7 @@ def cabling(subject: Subject) -> Iterator[Fault | Skip]:
     """LLDP sees the neighbours that fabric.yaml names, and links run at their speed."""
     for live, _ in subject.pairs:
         if fault := link_fault(subject, live.name):
-            yield Fault(fault.message, fault.port, fault.evidence, fault.fix or _FIX)
+            yield Fault(fault.message, fault.port, fault.evidence, fault.fix or _fix(subject))
     if subject.live.kind != "switch":
         return
     if subject.live.neighbors is None:
@@ -81,7 +84,7 @@ def _wrong(subject: Subject, seen: dict[str, list[Neighbor]], port: str, peer: P
     here = f"{subject.live.device}:{port}"
     evidence = (
         f"{here}: LLDP sees {one.peer}:{one.peer_port}",
-        f"fabric.yaml: {here} - {peer}",
+        f"{subject.site.path.name}: {here} - {peer}",
         f"{peer}: LLDP sees {_seen_from(subject, peer)}",
     )
     for other, neighbors in seen.items():
@@ -92,9 +95,10 @@ def _wrong(subject: Subject, seen: dict[str, list[Neighbor]], port: str, peer: P
         mine_there = any(sees(subject, peer, n.peer, n.peer_port) for n in neighbors)
         if mine_there and sees(subject, expected, one.peer, one.peer_port):
             message = f"the cables of {port} and {other} are swapped"
-            return Fault(message, f"{port}, {other}", evidence, _FIX)
-    message = f"LLDP sees {one.peer}:{one.peer_port}, fabric.yaml says {peer}"
-    return Fault(message, port, evidence, _FIX)
+            return Fault(message, f"{port}, {other}", evidence, _fix(subject))
+    told = subject.site.path.name
+    message = f"LLDP sees {one.peer}:{one.peer_port}, {told} says {peer}"
+    return Fault(message, port, evidence, _fix(subject))
 
 
 def _seen_from(subject: Subject, peer: PortRef) -> str:
@@ -119,8 +123,8 @@ def _unknown(subject: Subject, seen: dict[str, list[Neighbor]]) -> Iterator[Faul
             if peer in subject.site.topology.switches and peer < subject.live.device:
                 continue
             yield Fault(
-                f"LLDP sees {peer}:{one.peer_port}, fabric.yaml has no such cable",
+                f"LLDP sees {peer}:{one.peer_port}, {subject.site.path.name} has no such cable",
                 port,
                 (f"{here}: LLDP sees {one.peer}:{one.peer_port}",),
-                _FIX,
+                _fix(subject),
             )

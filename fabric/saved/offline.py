@@ -150,7 +150,8 @@ def read_folder(path: Path) -> SavedFabric:
     speeds |= {link.a: link.speed_bps for links in loose.values() for link in links}
     ports = voters(states, speeds.get)
     inference = Inference(states, ports, (link.speed_bps for link in _all(unsure)))
-    site = make_site(path, saved.devices, devices, wiring.links, inference.intent())
+    told_by = path / CABLES  # what it says of cables, a report calls by this file's name
+    site = make_site(told_by, saved.devices, devices, wiring.links, inference.intent())
     intended = _intended(site, states, ports, {**loose, **unsure})
     notes += [f"{k.a}: its cable is not known; the port is judged alone" for k in _all(loose)]
     notes += [f"{name}: {_UNSURE}" for name in unsure]
@@ -207,13 +208,19 @@ def _identified(saved: SavedFolder) -> tuple[dict[str, Identified], dict[str, st
 
 def _known_ends(wiring: Wiring, states: Mapping[str, DeviceQos]) -> tuple[Wiring, list[str]]:
     """The cables both of whose devices were read; the others are notes."""
-    known, notes = [], []
+    known: list[Link] = []
+    left_out: dict[str, list[Link]] = {}
     for link in wiring.links:
-        missing = [end for end in (link.a, link.b) if end.device not in states]
-        if missing:
-            notes.append(f"{CABLES}: {link.a} - {link.b}: {missing[0].device} was not read")
-        else:
+        missing = [end.device for end in (link.a, link.b) if end.device not in states]
+        if not missing:
             known.append(link)
+        for name in missing:
+            left_out.setdefault(name, []).append(link)
+    notes = [
+        f"{CABLES}: {name} was not read: {len(links)} of its cables left out, "
+        f"first {links[0].a} - {links[0].b}"
+        for name, links in left_out.items()
+    ]
     return replace(wiring, links=tuple(known)), notes
 
 
@@ -265,7 +272,7 @@ def make_site(
     links: Sequence[Link],
     intent: Intent,
 ) -> Site:
-    """A site of these devices, cables and intent; what a file would say, without the file."""
+    """A site of these devices, cables and intent; what the file ``path`` would say of them."""
     hosts = [name for name, one in devices.items() if one.state.kind == "host"]
     ends = _ends_of(links)
     at_hosts = {
@@ -315,7 +322,7 @@ def make_site(
         ],
     )
     switches = tuple(name for name in devices if name not in set(hosts))
-    return Site(path / "fabric.yaml", document, Topology(tuple(hosts), switches, tuple(links)))
+    return Site(path, document, Topology(tuple(hosts), switches, tuple(links)))
 
 
 def _intended(

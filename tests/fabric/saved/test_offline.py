@@ -351,3 +351,24 @@ def test_more_headroom_than_a_cable_of_unknown_length_needs_is_no_fault(folder):
     for name in (RUNNING, STARTUP):
         edit(folder / "spine1" / name, "pause buffer-size 657088", "pause buffer-size 620000")
     assert found(folder) == {("headroom", "spine1")}
+
+
+def test_cables_to_devices_that_were_not_read_are_counted_by_device(tmp_path):
+    _, folder = saved(tmp_path)
+    rows = (
+        "leaf1:Ethernet1/7,host9:e0\nleaf1:Ethernet1/8,host9:e1\nleaf1:Ethernet1/1,host1:ens1f0\n"
+    )
+    (folder / "cables.csv").write_text("a,b\n" + rows)
+    assert (
+        "cables.csv: host9 was not read: 2 of its cables left out, first "
+        "leaf1:Ethernet1/7 - host9:e0"
+    ) in read_folder(folder).notes
+
+
+def test_a_report_calls_the_table_that_told_the_cables(tmp_path):
+    _, folder = saved(tmp_path)
+    (folder / "cables.csv").write_text("a,b\nleaf1:Ethernet1/1,host2:ens1f0\n")
+    found = judged(read_folder(folder)).findings
+    (wrong,) = [f for f in found if f.rule == "cabling" and f.port == "Ethernet1/1"][:1]
+    assert "LLDP sees host1:ens1f0, cables.csv says host2:ens1f0" in wrong.message
+    assert wrong.fix == ("move the cable, or correct cables in cables.csv",)
