@@ -30,6 +30,7 @@ _CABLE_COLUMNS = ("a", "b", "speed", "length_m")
 _DEVICE_COLUMNS = ("device", "kind", "os", "model")
 _CHOICES = {"kind": ("switch", "host"), "role": ("leaf", "spine")}
 _DECIMAL_COMMA = re.compile(r"(\d+),(\d{1,2})(?!\d)")
+_DELIMITER = re.compile(r"sep=([,;\t])", re.IGNORECASE)
 _LINE = "A line is a,b,speed,length_m, e.g. leaf1:Ethernet1/1,host1:ens1f0,25G,3."
 _FIRST_LINE = (
     "The first line names the columns: a,b,speed,length_m of cables; "
@@ -136,13 +137,15 @@ def _lines(path: Path) -> list[tuple[int, list[str]]]:
     text = decoded(read_bytes(path))
     refuse_binary(path, text.encode("utf-8", "replace"))
     first = next((line for line in text.splitlines() if _says(line)), "")
-    # Spreadsheets write semicolons where a comma is the decimal point.
-    delimiter = max(",;\t", key=first.count)
+    # Spreadsheets write semicolons where a comma is the decimal point, and some say so first.
+    said = _DELIMITER.fullmatch(first.strip())
+    delimiter = said[1] if said else max(",;\t", key=first.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     lines = []
     for number, cells in _cells(path, reader):
         values = [cell.strip() for cell in cells]
-        if any(values) and not values[0].startswith("#"):
+        is_text = any(values) and not values[0].startswith("#")
+        if is_text and not (said and values[0].lower() == "sep="):
             lines.append((number, values))
     if not lines:
         raise InputError("is empty", file=path, line=1, advice=_FIRST_LINE)
@@ -323,7 +326,10 @@ def _device(origin: Origin, row: Mapping[str, str]) -> DeviceRow:
 def nic_cells(text: str) -> list[list[str]]:
     """``NIC_CELLS`` of each NIC in the column ``nics``; ValueError where it is wrong."""
     found = [one.split(":", len(NIC_CELLS) - 1) for one in text.split()]
+    names = [cells[0] for cells in found]
     for cells in found:
+        if names.count(cells[0]) > 1:
+            raise ValueError(f"names the interface {cells[0]!r} twice")
         if not cells[0]:
             raise ValueError(
                 f"{':'.join(cells)!r} names no interface; "

@@ -57,7 +57,7 @@ def bring_in(
     try:
         loaded = load_site(file)
     except InputError as error:
-        faults += [str(fault) for fault in error.faults if not _told(fault, written.gaps)]
+        faults += _untold(error.faults, written.gaps)
     else:
         wiring = [] if faults else _wiring(paths, loaded)
     switches = sum(device.kind != "host" for device in source.devices.values())
@@ -108,16 +108,22 @@ def _refuse_unknown(switch_os: Sequence[str], nic_family: str) -> None:
         )
 
 
-def _told(fault: InputError, gaps: Sequence[Gap]) -> bool:
-    """Whether a fault of the file follows from something that is missing in it."""
+def _untold(faults: Sequence[InputError], gaps: Sequence[Gap]) -> list[str]:
+    """The faults of the file that do not follow from something that is missing in it."""
+    inside: set[str] = set()
+    for gap in gaps:
+        steps = gap.key.split(".")
+        inside.update(".".join(steps[: count + 1]) for count in range(len(steps)))
     no_device = "no device is called "
-    return any(
-        gap.key == fault.key
-        or (gap.key == "devices" and fault.reason.startswith(no_device))
-        or gap.key.startswith(f"{fault.key}.")
-        or fault.reason == f"{no_device}{gap.key.removeprefix('devices.')!r}"
-        for gap in gaps
-    )
+    absent = {f"{no_device}{gap.key.removeprefix('devices.')!r}" for gap in gaps}
+    no_devices = any(gap.key == "devices" for gap in gaps)
+    return [
+        str(fault)
+        for fault in faults
+        if fault.key not in inside
+        and fault.reason not in absent
+        and not (no_devices and fault.reason.startswith(no_device))
+    ]
 
 
 def _show_some(out: Console, lines: Sequence[str], title: str = "") -> None:

@@ -68,6 +68,7 @@ class TestTables:
             ("a,b\n", ":1: names no cable below its columns"),
             ("device,os\nl,windows\n", ":2: os: 'windows' is no system: "),
             ("device,kind,os\nl,switch,linux\n", ":2: os: 'linux' is no system: "),
+            ("device,nics\nh,e0:mlx5 e0:bnxt\n", ":2: nics: names the interface 'e0' twice"),
             ("device,buffer\nl,big\n", ":2: buffer: 'big' is not a size"),
             ("device,kind\n\nl,switch\n\nl,switch\n", ":5: names l a second time, first in line 3"),
             ('device,model\n"a\nb",x\nl,y,z\n', ":4: has 3 values, and 2 columns"),
@@ -105,6 +106,7 @@ class TestTables:
             CABLES.replace("\n", "\r").encode(),
             CABLES.replace(",", "\t").encode("utf-16"),
             ("# cables; of rack 7\n" + CABLES).encode(),
+            ("sep=;\n" + CABLES.replace(",", ";")).encode(),
         ],
     )
     def test_however_a_spreadsheet_writes_it(self, tmp_path, data):
