@@ -8,12 +8,17 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from fabric.site import load_site
+from fabric.topology import ClosShape
 from paisoar.cli import app
 from reports.content.article import HOSTS, PUBLISHED, article
 from reports.page.article import render_article
 from tests.reports.svgread import points
+from tests.sites import write_site
+from tests.validation.fake import FakeFabric
 from trainer.predict.frames import article_frames
 from validation.results.frames import soak_frame
+from validation.run import run_suites
 
 
 def figures(page):
@@ -81,6 +86,21 @@ def test_the_soak_is_that_of_the_run(twice, runs):
     drawn = points(svg(found["soak"]), "ring host1:ens1f0")
     assert [x for x, _ in drawn] == pytest.approx(list(stored["cycle"]), rel=5e-3)
     assert [y for _, y in drawn] == pytest.approx(list(stored["goodput_gbps"]), rel=5e-3)
+
+
+def test_a_soak_of_32_hosts_is_the_articles_last_figure(tmp_path):
+    path = write_site(tmp_path, ClosShape(HOSTS, 4, 2))
+    path.write_text(path.read_text().replace("soak_cycles: 60", "soak_cycles: 4"))
+    fabric = FakeFabric(load_site(path))
+    done = run_suites(fabric.site, ["soak"], readers=fabric.readers(), probe=fabric.probe)
+    page = render_article(article(fabric.site, done))
+    assert "The article has" not in page
+    drawn = svg(figures(page)["soak"])
+    stored = soak_frame(done)
+    assert stored["host"].nunique() == HOSTS == 32
+    for host in ("host1:ens1f0", "host32:ens1f0"):
+        wanted = stored.query("host == @host and pattern == 'ring'")
+        assert len(points(drawn, f"ring {host}")) == len(wanted) > 0
 
 
 def test_a_site_of_another_size_is_said(twice, runs):

@@ -15,18 +15,17 @@ from fabric.topology import PortRef
 from validation.criteria import Check, Judge, payload_bps
 from validation.judgement import causes
 from validation.judgement.capacity import fair_shares_bps
-from validation.judgement.coverage import counters
+from validation.judgement.coverage import counted, counters
 from validation.judgement.losses import cable_checks, loss_checks, retransmission_checks
 from validation.judgement.observation import Observation
 from validation.judgement.paths import ecmp_checks, uplinks
 from validation.judgement.statistics import repeated
 from validation.suites.pairs import both_ways, pair_rounds, rail_crossings, sample_note
-from validation.traffic import Counted, Pair, Step, Stream, TrafficPlan, host_rails, pair_name
+from validation.traffic import Pair, Step, Stream, TrafficPlan, host_rails, pair_name
 
 NAME = "bandwidth"
 BISECTION = "bisection"
 ONE_WAY = "one-way"
-_COUNTED: tuple[Counted, ...] = ("cables", "losses", "retransmissions")
 MESSAGE_BYTES = 65536
 QPS = 4
 DURATION_US = 400.0
@@ -45,6 +44,7 @@ def plan(site: Site) -> TrafficPlan:
         steps.append(_step("cross-rail", both_ways(crossings)))
     if halves := bisection(site):
         steps.append(_step(BISECTION, both_ways(halves)))
+    families = counted(site)
     return TrafficPlan(
         suite=NAME,
         steps=tuple(steps),
@@ -53,11 +53,11 @@ def plan(site: Site) -> TrafficPlan:
             "steps": len(steps),
             "directions": len({pair for step in steps for pair in step.pairs()}),
             "uplinks": len(uplinks(site)),
-            **counters(site, *_COUNTED),
+            **counters(site, *families),
         },
         impossible="" if steps else "a site with a single host has nobody to talk to",
         note=sample_note(site),
-        counted=_COUNTED,
+        counted=families,
     )
 
 
@@ -92,7 +92,7 @@ def judge(observation: Observation) -> tuple[Check, ...]:
     return (
         *checks,
         *loss_checks(observation),
-        *retransmission_checks(observation),
+        *(retransmission_checks(observation) if observation.lossless else ()),
         *cable_checks(observation),
         *ecmp_checks(observation),
     )

@@ -10,9 +10,11 @@ from fabric.site import load_site
 from fabric.topology import PortRef
 from tests.sites import write_site
 from tests.validation.fake import FakeFabric
+from validation.certificates.certify import certify
 from validation.criteria import jain, payload_bps
 from validation.run import run_suites
 
+USUAL = ("preflight", "latency", "bandwidth", "incast")
 HOST1 = PortRef("host1", "ens1f0")
 HOST3 = PortRef("host3", "ens1f0")
 LEAF = PortRef("leaf1", "Ethernet1/1")
@@ -338,6 +340,46 @@ def test_pfc_only_profile_wants_pauses_and_no_notifications(tmp_path):
 
     fabric.spoil = paused
     assert failures(fabric, "incast") == []
+
+
+def test_a_profile_that_may_lose_is_certified_with_losses_where_flows_meet(tmp_path):
+    def lose(flow, tally):
+        tally[*LEAF, "queue_drops", 3] += 1
+        tally[*HOST1, "packet_seq_err", None] += 1
+
+    def made(profile):
+        fabric = FakeFabric(site_with(tmp_path, profile=profile))
+        alone = run(fabric, "preflight", "latency")
+        fabric.spoil = lose
+        return fabric, alone, run(fabric, "bandwidth", "incast")
+
+    fabric, _, met = made("lossy-tolerant")
+    assert met.failures == ()
+    (lost,) = [c for c in met.all_checks if c.id == "incast.loss" and c.verdict == "SKIP"]
+    assert "queue_drops" not in lost.reason
+    assert "the profile lossy-tolerant lets it, where flows meet" in lost.reason
+    # Nobody competes there: a loss is a fault whatever the profile.
+    assert {c.id for c in failures(fabric, "latency")} >= {"latency.loss"}
+
+    fabric, _, met = made("lossless-dcqcn")
+    assert {"incast.loss", "incast.retransmission", "bandwidth.loss"} <= {
+        c.id for c in met.failures
+    }
+
+
+def test_a_lossy_fabric_is_certified(tmp_path):
+    fabric = FakeFabric(site_with(tmp_path, profile="lossy-tolerant"))
+    met = []
+    fabric.on_carry = lambda flows: met.append(len({flow.target for flow in flows}) < len(flows))
+
+    def lose(flow, tally):
+        if met[-1]:
+            tally[*LEAF, "queue_drops", 3] += 1
+
+    fabric.spoil = lose
+    signed = certify(fabric.site, run(fabric, *USUAL), reader=fabric.read_states)
+    assert any(met)
+    assert signed.predicate.profile.name == "lossy-tolerant"
 
 
 def test_missing_counters_fail_unless_the_device_says_why_and_then_skip(fabric):

@@ -101,6 +101,21 @@ def test_a_killed_validation_leaves_earlier_runs_and_is_never_certified(fabric, 
     assert certify(fabric.site, measured, reader=fabric.read_states)
 
 
+@pytest.mark.xdist_group("postgresql")
+def test_a_validation_that_is_killed_leaves_whole_runs_on_postgresql_too(fabric, postgresql):
+    first = preflight(fabric)
+    before = first.to_json()
+
+    def whole():
+        runs = {run.id: run for run in list_runs(fabric.site)}
+        assert runs[first.id].to_json() == before
+        assert all(altered_evidence(run) == () for run in runs.values())
+        assert [i for i, run in runs.items() if run.status == "running"] == []
+
+    every_point(lambda: preflight(fabric), whole, step=9)
+    assert preflight(fabric).verdict == "PASS"
+
+
 def test_a_killed_pruning_removes_no_more_than_was_planned_and_is_ended_by_the_next(fabric):
     young = preflight(fabric)
     kept = [young]
