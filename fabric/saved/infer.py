@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -140,12 +140,8 @@ class Inference:
             self._tos_of(roce, mapping),
             lambda byte: mapping[byte >> 2] == roce and byte >> 2 != cnp_dscp,
         )
-        dscps = [tos >> 2]
-        dscps += [
-            d for d in range(DSCP_COUNT) if mapping[d] == roce and d not in (*dscps, cnp_dscp)
-        ]
-        cnps = [cnp_dscp]
-        cnps += [d for d in range(DSCP_COUNT) if mapping[d] == cnp and d not in (*dscps, cnp_dscp)]
+        dscps = _with_others(tos >> 2, mapping, roce, without=(cnp_dscp,))
+        cnps = _with_others(cnp_dscp, mapping, cnp, without=dscps)
         share = self._share(roce)
         return Intent.model_validate(
             {
@@ -232,9 +228,8 @@ class Inference:
 
     @staticmethod
     def _tos_of(roce: int, mapping: tuple[int, ...]) -> int:
-        dscp = ROCE_DSCP if mapping[ROCE_DSCP] == roce else None
-        if dscp is None:
-            dscp = next((d for d in range(DSCP_COUNT) if mapping[d] == roce), ROCE_DSCP)
+        own = [dscp for dscp in range(DSCP_COUNT) if mapping[dscp] == roce]
+        dscp = own[0] if own and ROCE_DSCP not in own else ROCE_DSCP
         return dscp << 2 | _ECT
 
     def _share(self, roce: int) -> int:
@@ -246,7 +241,6 @@ class Inference:
         return self._vote("RoCE share", percents, 50, lambda p: 0 < p < 100, lambda p: f"{p} %")
 
     def _mtu(self) -> dict[str, int]:
-        least = 1500
         host = self._vote(
             "host MTU",
             (v.port.mtu_bytes for v in self._ports if v.kind == "host" and v.port.mtu_bytes),
@@ -257,46 +251,48 @@ class Inference:
             "switch MTU",
             (min(v.port.mtu_bytes, 9216) for v in self._switches),
             9216,
-            lambda mtu: max(least, host) <= mtu,
+            lambda mtu: host <= mtu,
         )
         return {"switch_port": switch, "host": host, "roce": 4096}
 
     def _profiles(self, roce: int) -> dict[str, dict[str, Any]]:
-        found: dict[str, dict[str, Any]] = {}
+        """Thresholds by port speed, as ``25G``."""
         speeds = sorted(self._speeds_bps) or [25 * 10**9]
-        for speed_bps in speeds:
-            name, gbps = format_speed(speed_bps), max(speed_bps // 10**9, 1)
-            ports = [v.port for v in self._switches if v.speed_bps == speed_bps]
-            start = (KMIN * gbps, KMAX * gbps, PMAX_PERCENT)
-            kmin, kmax, pmax = self._vote(
-                f"ECN of {name} ports",
-                (
-                    (q.ecn.kmin_bytes, q.ecn.kmax_bytes, q.ecn.pmax_percent)
-                    for p in ports
-                    if (q := p.queue(roce)) is not None and q.ecn is not None
-                ),
-                start,
-                lambda ecn: 0 < ecn[0] < ecn[1] and ecn[2] > 0,
-                lambda ecn: f"{ecn[0]} to {ecn[1]} B, {ecn[2]} %",
-            )
-            start_xoff = max(XOFF * gbps, kmin + kmin // 2)
-            buffers = (b for p in ports if (b := p.ingress_buffer(roce)) is not None)
-            xoff, xon = self._vote(
-                f"XOFF and XON of {name} ports",
-                ((b.xoff_bytes, b.xon_bytes) for b in buffers if b.alpha is None),
-                (start_xoff, start_xoff - min(XON_BELOW, start_xoff // 2)),
-                lambda pair, low=kmin: 0 < pair[1] <= pair[0] and low < pair[0],  # type: ignore[misc]
-                lambda pair: f"{pair[0]} and {pair[1]} B",
-            )
-            found[name] = {
-                "kmin": f"{kmin}B",
-                "kmax": f"{kmax}B",
-                "pmax_percent": pmax,
-                "xoff": f"{xoff}B",
-                # An intent wants XON below XOFF; equal ones are put back port by port.
-                "xon": f"{min(xon, xoff - 1)}B",
-            }
-        return found
+        return {format_speed(speed_bps): self._profile(speed_bps, roce) for speed_bps in speeds}
+
+    def _profile(self, speed_bps: int, roce: int) -> dict[str, Any]:
+        name = format_speed(speed_bps)
+        ports = [v.port for v in self._switches if v.speed_bps == speed_bps]
+        start_kmin, start_kmax, start_pmax, start_xoff, _ = profile_of_speed(speed_bps)
+        kmin, kmax, pmax = self._vote(
+            f"ECN of {name} ports",
+            (
+                (q.ecn.kmin_bytes, q.ecn.kmax_bytes, q.ecn.pmax_percent)
+                for p in ports
+                if (q := p.queue(roce)) is not None and q.ecn is not None
+            ),
+            (start_kmin, start_kmax, start_pmax),
+            lambda ecn: 0 < ecn[0] < ecn[1] and ecn[2] > 0,
+            lambda ecn: f"{ecn[0]} to {ecn[1]} B, {ecn[2]} %",
+        )
+        # Congestion is to be marked before it is paused.
+        start_xoff = max(start_xoff, kmin + kmin // 2)
+        buffers = (b for p in ports if (b := p.ingress_buffer(roce)) is not None)
+        xoff, xon = self._vote(
+            f"XOFF and XON of {name} ports",
+            ((b.xoff_bytes, b.xon_bytes) for b in buffers if b.alpha is None),
+            (start_xoff, _xon_below(start_xoff)),
+            lambda pair: 0 < pair[1] <= pair[0] and kmin < pair[0],
+            lambda pair: f"{pair[0]} and {pair[1]} B",
+        )
+        return {
+            "kmin": f"{kmin}B",
+            "kmax": f"{kmax}B",
+            "pmax_percent": pmax,
+            "xoff": f"{xoff}B",
+            # An intent wants XON below XOFF; equal ones are put back port by port.
+            "xon": f"{min(xon, xoff - 1)}B",
+        }
 
     def _watchdog(self) -> dict[str, Any]:
         start = Watchdog(200, 400, "drop")
@@ -340,11 +336,23 @@ class Inference:
         return self._vote("host receive buffer", sizes, 156096, lambda size: size > 0)
 
 
+def _with_others(
+    first: int, mapping: Sequence[int], priority: int, *, without: Collection[int]
+) -> list[int]:
+    """A class's DSCPs: the first, and the others that are mapped to its priority."""
+    own = (dscp for dscp in range(DSCP_COUNT) if mapping[dscp] == priority)
+    return [first, *(dscp for dscp in own if dscp != first and dscp not in without)]
+
+
 def profile_of_speed(speed_bps: int) -> tuple[int, int, int, int, int]:
     """The starter's Kmin, Kmax (bytes), Pmax (percent), XOFF and XON for this port speed."""
     gbps = max(speed_bps // 10**9, 1)
     xoff = XOFF * gbps
-    return KMIN * gbps, KMAX * gbps, PMAX_PERCENT, xoff, xoff - min(XON_BELOW, xoff // 2)
+    return KMIN * gbps, KMAX * gbps, PMAX_PERCENT, xoff, _xon_below(xoff)
+
+
+def _xon_below(xoff_bytes: int) -> int:
+    return xoff_bytes - min(XON_BELOW, xoff_bytes // 2)
 
 
 def sensible_watchdog(watchdog: Watchdog) -> bool:
