@@ -125,11 +125,24 @@ def load_folder(path: Path) -> SavedFolder:
     return SavedFolder(path, files, cables, devices, tuple(notes))
 
 
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """Whether it can be a file to read: a link to itself is, and reading it then fails."""
+    try:
+        return entry.is_file()
+    except OSError:
+        return True
+
+
 def _files(folder: str, notes: list[str]) -> dict[str, str]:
     found = {}
-    for entry in os.scandir(folder):
+    try:
+        entries = list(os.scandir(folder))
+    except OSError as error:
+        notes.append(f"{Path(folder).name}: cannot be read: {error.strerror}")
+        entries = []
+    for entry in entries:
         name = entry.name
-        if name.startswith(".") or not entry.is_file():
+        if name.startswith(".") or not _is_file(entry):
             continue
         if not name.endswith(SUFFIX):
             notes.append(f"{Path(folder).name}/{name}: does not end in {SUFFIX}; not looked at")

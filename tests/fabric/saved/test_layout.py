@@ -227,6 +227,17 @@ def test_a_wrong_line_is_named_with_its_number(tmp_path, row):
     assert caught.value.line == 2
 
 
+def test_what_cannot_be_read_is_a_note_and_the_rest_is_read(tmp_path):
+    (tmp_path / "leaf1").mkdir()
+    (tmp_path / "leaf1/show_version.txt").write_text("NXOS\n")
+    (tmp_path / "leaf1/show_lldp.txt").symlink_to("show_lldp.txt")
+    (tmp_path / "leaf1/show_clock.txt").mkdir()
+    saved = load_folder(tmp_path)
+    assert saved.files == {"leaf1": {"show_version.txt": "NXOS\n"}}
+    (note,) = saved.notes
+    assert note.startswith("leaf1/show_lldp.txt: cannot be read: ")
+
+
 def test_a_folder_without_devices_is_refused_and_strange_files_are_named(tmp_path):
     with pytest.raises(InputError):
         load_folder(tmp_path / "nowhere")
