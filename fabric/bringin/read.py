@@ -155,5 +155,6 @@ def source_of(saved: SavedFabric) -> Source:
         devices,
         saved.cables,
         saved.site.intent,
-        (*saved.notes, *notes, *(f"assumed: {line}" for line in saved.assumed)),
+        (*saved.notes, *notes),
+        saved.assumed,
     )

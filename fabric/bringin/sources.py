@@ -66,12 +66,16 @@ class SourceDevice:
 
 @dataclass(frozen=True)
 class Source:
-    """One source, or several merged. ``notes`` say what about it was odd."""
+    """One source, or several merged.
+
+    ``notes`` say what about it was odd, ``assumed`` what it takes to be so untold.
+    """
 
     devices: Mapping[str, SourceDevice] = field(default_factory=dict)
     cables: Sequence[CableRow] = ()
     intent: Intent | None = None
     notes: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
 
 
 def beside_fabric(words: Sequence[str]) -> bool:
@@ -124,6 +128,7 @@ def merged(sources: Sequence[Source]) -> Source:
         cables,
         next((source.intent for source in sources if source.intent is not None), None),
         (*(note for source in sources for note in source.notes), *notes),
+        tuple(line for source in sources for line in source.assumed),
     )
 
 

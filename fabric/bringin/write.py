@@ -81,7 +81,7 @@ class _Writer:
         self._nic_family = nic_family
         self._lines: list[str] = []
         self._gaps: list[Gap] = []
-        self._assumed: list[str] = []
+        self._assumed = list(source.assumed)
         self._speed_of: dict[PortRef, int] = {}
 
     def write(self, site: str, environment: str) -> Written:

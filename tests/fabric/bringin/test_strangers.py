@@ -330,6 +330,13 @@ class TestSavedOutputs:
         found = {(row.a, row.b): row.speed_bps for row in read_source(folder).cables}
         assert found == {(link.a, link.b): link.speed_bps for link in site.topology.links}
 
+    def test_what_the_outputs_do_not_show_is_assumed_and_no_note(self, tmp_path):
+        _, folder = saved(tmp_path)
+        source = read_sources([folder])
+        assert source.notes == ()
+        lengths = [line for line in site_yaml(source, site="x").assumed if "length 30 m" in line]
+        assert len(lengths) == 2
+
     def test_the_folder_of_one_device_is_told_from_one_of_devices(self, tmp_path):
         _, folder = saved(tmp_path)
         error = refused(folder / "leaf1")
