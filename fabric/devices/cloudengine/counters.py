@@ -24,7 +24,7 @@ Key = tuple[str, str, int | None]
 
 _HEAD = re.compile(r"(\S+) current state\s*:")
 _BLOCK = re.compile(r"\s*(Input|Output):\s*")
-_CELL = re.compile(r"([A-Za-z][A-Za-z ]*):\s+([\d,]+)(?=[\s,]|$)")
+_CELL = re.compile(r"([A-Za-z][A-Za-z ]*):\s+(\d[\d,]*)(?=[\s,]|$)")
 _NAMES = {
     ("input", "discard"): "rx_discards",
     ("input", "crc"): "rx_crc_errors",
@@ -33,8 +33,8 @@ _NAMES = {
 }
 _PACKETS = {"input": "rx_packets", "output": "tx_packets"}
 _KINDS = ("unicast", "multicast", "broadcast")
-_QUEUE = re.compile(r"\s*([0-7])\s+\S+\s+([\d,]+)\s+[\d,]+\s+([\d,]+)\s+[\d,]+\s+\S+\s*")
-_BYTES = re.compile(r"\s*\d[\d,]*\s+([\d,]+)\s+[\d,]+\s+[\d,]+\s+[\d,]+\s*")
+_QUEUE = re.compile(r"\s*([0-7])\s+\S+\s+(\d[\d,]*)\s+\d[\d,]*\s+(\d[\d,]*)\s+\d[\d,]*\s+\S+\s*")
+_BYTES = re.compile(r"\s*\d[\d,]*\s+(\d[\d,]*)\s+\d[\d,]*\s+\d[\d,]*\s+\d[\d,]*\s*")
 _EXPECTED = ("rx_packets", "tx_packets", *_NAMES.values())
 _QUEUE_NAMES = ("tx_queue_packets", "tx_queue_bytes", "queue_drops")
 NOT_READ = dict.fromkeys(

@@ -24,11 +24,11 @@ QUEUES = "display qos queue-statistics interface outbound"
 
 COMMANDS = (INTERFACES, PFC, QUEUES, VERSION)
 
-_TOTAL = re.compile(r"\s*(Input|Output) \(total\):\s*([\d,]+) packets, ([\d,]+) bytes")
-_CRC = re.compile(r"([\d,]+) CRC\b")
-_GIANTS = re.compile(r"([\d,]+) giants\b")
+_TOTAL = re.compile(r"\s*(Input|Output) \(total\):\s*(\d[\d,]*) packets, (\d[\d,]*) bytes")
+_CRC = re.compile(r"(\d[\d,]*) CRC\b")
+_GIANTS = re.compile(r"(\d[\d,]*) giants\b")
 _QUEUE = re.compile(r"\s*Queue ([0-7])\s*")
-_QUEUE_LINE = re.compile(r"\s*(Forwarded|Dropped):\s*([\d,]+) packets, ([\d,]+) bytes.*")
+_QUEUE_LINE = re.compile(r"\s*(Forwarded|Dropped):\s*(\d[\d,]*) packets, (\d[\d,]*) bytes.*")
 _EXPECTED = {
     INTERFACES: (
         "rx_packets",

@@ -48,7 +48,7 @@ _EXPECTED = {
 }
 
 _HEAD = re.compile(r"^Physical interface: ([^,\s]+)", re.MULTILINE)
-_COUNT = r"\s*:?\s*([\d,]+)"
+_COUNT = r"\s*:?\s*(\d[\d,]*)"
 _EXTENSIVE = (
     ("rx_bytes", re.compile(rf"^\s*Input  bytes\s*{_COUNT}", re.MULTILINE)),
     ("tx_bytes", re.compile(rf"^\s*Output bytes\s*{_COUNT}", re.MULTILINE)),
@@ -60,7 +60,9 @@ _EXTENSIVE = (
 # The list is wrapped where the terminal is narrow.
 _INPUT = re.compile(r"Input errors:\s*((?:.*: \d+.*\n?)+)")
 _OUTPUT = re.compile(r"Output errors:\s*((?:.*: \d+.*\n?)+)")
-_PFC = re.compile(r"^\s*Priority\s*:\s*(\d)\s+([\d,]+)\s+([\d,]+)", re.MULTILINE)
+# A comma parts cells, and thousands.
+_ERRORS_CELL = re.compile(r"([\w/ ]+): (\d{1,3}(?:,\d{3})+|\d+)")
+_PFC = re.compile(r"^\s*Priority\s*:\s*(\d)\s+(\d[\d,]*)\s+(\d[\d,]*)", re.MULTILINE)
 _QUEUE = re.compile(r"^\s*Queue: (\d+)\b.*$", re.MULTILINE)
 _QUEUE_COUNTS = (
     ("tx_queue_packets", ("Packets",)),
@@ -123,16 +125,14 @@ def _list(match: re.Match[str] | None) -> dict[str, int]:
     """``Errors: 0, Drops: 3, ...``: name -> count."""
     if match is None:
         return {}
-    return {
-        name.strip(): _number(value) for name, value in re.findall(r"([\w/ ]+): (\d+)", match[1])
-    }
+    return {name.strip(): _number(value) for name, value in _ERRORS_CELL.findall(match[1])}
 
 
 def _queues(port: str, text: str) -> Iterator[tuple[Key, int]]:
     parts = _QUEUE.split(text.partition("Logical interface ")[0])
     for number, block in zip(parts[1::2], parts[2::2], strict=True):
         sent = block.partition("Transmitted:")[2]
-        counts = dict(re.findall(r"^\s*([A-Z][\w -]*?)\s*:\s+([\d,]+)", sent, re.MULTILINE))
+        counts = dict(re.findall(r"^\s*([A-Z][\w -]*?)\s*:\s+(\d[\d,]*)", sent, re.MULTILINE))
         for name, labels in _QUEUE_COUNTS:
             found = [_number(counts[label]) for label in labels if label in counts]
             if found:

@@ -21,7 +21,7 @@ COMMANDS = (INTERFACES, VERSION)
 
 _HEAD = re.compile(r"(\S+(?: \d\S*)?) is (?:up|down)\b.*line protocol is")
 _BLOCK = re.compile(r"\s*(Input|Output) statistics:?\s*", re.IGNORECASE)
-_CELL = re.compile(r"([\d,]+) ([A-Za-z][A-Za-z-]*)")
+_CELL = re.compile(r"(\d[\d,]*) ([A-Za-z][A-Za-z-]*)")
 _NAMES = {
     ("input", "packets"): "rx_packets",
     ("input", "octets"): "rx_bytes",
