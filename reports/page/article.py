@@ -7,7 +7,7 @@ import pandas as pd
 from reports.content.article import HOSTS, PUBLISHED, Article
 from reports.figures import scaling, suites
 from reports.page.html import drawn, render
-from reports.page.panels import Panel
+from reports.page.panel import Panel
 
 _PREDICTED = "predicted; the point is the article's own"
 
