@@ -53,7 +53,7 @@ def test_a_plan_says_how_to_make_unknown_devices_known(tmp_path, monkeypatch):
     done = CliRunner().invoke(app, ["plan", "--file", str(file), "--device", "leaf1"])
     assert done.exit_code == 3
     assert done.stdout.count("leaf1: ") == 1
-    assert "Put the switch's key there (ssh-keyscan" in done.stdout
+    assert "Put leaf1's key there (ssh-keyscan" in done.stdout
     assert f"paisoar plan -f {file}" in done.stdout
     done = CliRunner().invoke(app, ["plan", "--file", str(file), "--device", "leaf1", "--json"])
     assert "ssh-keyscan" in json.loads(done.stdout)["unreadable"]["leaf1"]
