@@ -20,6 +20,7 @@ from validation.criteria import jain, payload_bps
 from validation.judgement.paths import IDLE_PACKETS, uplinks
 from validation.results.result import ValidationRun
 from validation.results.store import file_name
+from validation.results.tables import read_table
 
 CHECK_COLUMNS = (
     "suite",
@@ -244,7 +245,7 @@ def _read(run: ValidationRun, suite: str, kind: str, columns: list[str]) -> pd.D
     if result is None or kind not in result.files or not Path(path).exists():
         return pd.DataFrame(columns=columns)
     try:
-        frame = pd.read_parquet(path, columns=columns)
+        frame: pd.DataFrame = read_table(path, columns).to_pandas(use_threads=False)
     except (pa.ArrowException, ValueError, KeyError, OSError) as error:
         what = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"no such table of evidence: {what}", file=path) from error

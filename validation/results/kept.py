@@ -7,7 +7,6 @@ not read back.
 
 from __future__ import annotations
 
-import io
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -15,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -30,6 +28,7 @@ from validation.results.evidence import COUNTERS, FLOWS, LATENCY
 from validation.results.result import SuiteResult, ValidationRun
 from validation.results.states import sha256, states_from_bytes
 from validation.results.store import file_name
+from validation.results.tables import read_table
 from validation.traffic import FlowMeasure, StepMeasure, TrafficPlan, pair_of
 
 ADVICE = "The evidence of this run cannot be used any more: run `paisoar validate` again."
@@ -185,7 +184,7 @@ class _Kept:
     def latency(self) -> dict[_PairOfStep, NDArray[np.float64]]:
         """Samples of each pair in each step, us, in the order in which they were taken."""
         # By columns: a big site has millions of rows.
-        samples = self._table(LATENCY).to_pandas()
+        samples = self._table(LATENCY).to_pandas(use_threads=False)
         groups = samples.groupby(["step", "source", "target"], sort=False, observed=True)["us"]
         return {key: values.to_numpy() for key, values in groups}
 
@@ -222,7 +221,7 @@ class _Kept:
 
 
 def _typed(data: bytes, schema: pa.Schema) -> pa.Table:
-    table = pq.read_table(io.BytesIO(data))
+    table = read_table(data)
     # Counters of earlier releases say nothing of when a device booted.
     for name in ("up_s", "boot_id") if schema is COUNTERS else ():
         if name not in table.column_names:
