@@ -218,7 +218,7 @@ class DcbFamily:
             back: tuple[str, ...] = ()
             if name == differ[0]:
                 forth = dcb_commands(facts.interface, now, then)
-                back = dcb_commands(facts.interface, then, now)
+                back = dcb_commands(facts.interface, then, now, back=True)
             changes.append(SettingChange(name, *values[name], forth, back))
         return changes
 

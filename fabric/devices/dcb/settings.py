@@ -71,7 +71,9 @@ def dcb_of(port: PortQos, traits: Traits) -> Dcb:
     return Dcb(entries_of(port, traits), ets_of(port), port.pfc_priorities)
 
 
-def map_commands(interface: str, now: Sequence[Entry], then: Sequence[Entry]) -> Iterator[str]:
+def _map_steps(
+    now: Sequence[Entry], then: Sequence[Entry]
+) -> Iterator[tuple[str, Sequence[Entry]]]:
     """From one APP table to another.
 
     New DSCPs first, so that the table is never empty in between: an empty one makes
@@ -82,13 +84,28 @@ def map_commands(interface: str, now: Sequence[Entry], then: Sequence[Entry]) ->
     held = {dscp for dscp, _ in gone}
     moved = [entry for entry in then if entry[0] in held]
     if fresh := [entry for entry in then if entry not in now and entry not in moved]:
-        yield _app(interface, "add", fresh)
+        yield "add", fresh
     for entry in moved:
-        yield _app(interface, "del", [old for old in now if old[0] == entry[0]])
-        yield _app(interface, "add", [entry])
+        yield "del", [old for old in now if old[0] == entry[0]]
+        yield "add", [entry]
     targets = {dscp for dscp, _ in moved}
     if rest := [entry for entry in gone if entry[0] not in targets]:
-        yield _app(interface, "del", rest)
+        yield "del", rest
+
+
+def map_commands(interface: str, now: Sequence[Entry], then: Sequence[Entry]) -> Iterator[str]:
+    """Commands from one APP table to another."""
+    for verb, entries in _map_steps(now, then):
+        yield _app(interface, verb, entries)
+
+
+def map_back_commands(interface: str, now: Sequence[Entry], then: Sequence[Entry]) -> Iterator[str]:
+    """The same where the way there may have broken off: what is so already is no failure."""
+    for verb, entries in _map_steps(now, then):
+        for entry in entries:
+            shown = f"dcb -N app show dev {shlex.quote(interface)} dscp-prio"
+            held = f"{shown} | grep -qw {entry[0]}:{entry[1]}"
+            yield f"{'! ' if verb == 'del' else ''}{held} || {_app(interface, verb, [entry])}"
 
 
 def _app(interface: str, verb: str, entries: Iterable[Entry]) -> str:
@@ -136,11 +153,15 @@ def pfc_command(interface: str, priorities: Sequence[int]) -> str:
     return f"dcb pfc set dev {shlex.quote(interface)} prio-pfc {switches}"
 
 
-def dcb_commands(interface: str, now: Dcb, then: Dcb) -> tuple[str, ...]:
-    """From one state to another; what is not known of ``then`` is left as it is."""
+def dcb_commands(interface: str, now: Dcb, then: Dcb, *, back: bool = False) -> tuple[str, ...]:
+    """From one state to another; what is not known of ``then`` is left as it is.
+
+    ``back``: the way there may have broken off, so that ``now`` need not be what is there.
+    """
     lines: list[str] = []
     if then.entries is not None:
-        lines += map_commands(interface, now.entries or (), then.entries)
+        mapped = map_back_commands if back else map_commands
+        lines += mapped(interface, now.entries or (), then.entries)
     if then.ets is not None:
         lines.append(ets_command(interface, then.ets))
     if then.pfc is not None:

@@ -12,14 +12,15 @@ import pytest
 from fabric.provisioning.hostscript import apply_script, rollback_script
 from fabric.provisioning.plan import DevicePlan, remains_of
 from fabric.qos import canonical_sha256
-from tests.fabric.devices.linux.test_on_an_emulated_host import PATH, Shell
+from tests.fabric.devices.linux.shells import Shell
+from tests.fabric.devices.linux.test_on_an_emulated_host import PATH
 
 REBOOT = "systemctl reboot"
 
 
-@pytest.fixture(scope="module")
-def host(tmp_path_factory):
-    shell = Shell(tmp_path_factory.mktemp("host"))
+@pytest.fixture(scope="module", params=["mlx5", "bnxt", "irdma"])
+def host(request, tmp_path_factory):
+    shell = Shell(tmp_path_factory.mktemp("host"), request.param)
     yield shell
     shell.namespace.close()
 
