@@ -14,9 +14,6 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from fabric.audit import AuditReport, Finding
-from fabric.audit import audit as run_audit
-from fabric.audit.rule import FIX
 from fabric.errors import InputError, PaisoarError
 from fabric.site import Site, load_site
 from fabric.textfile import write_text
@@ -32,6 +29,7 @@ from paisoar.console import (
 )
 
 if TYPE_CHECKING:
+    from fabric.audit import AuditReport, Finding
     from fabric.counters import CounterSnapshot
     from fabric.saved.offline import SavedFabric
 
@@ -113,6 +111,7 @@ def _live(
     ui: Ui, file: Path, names: list[str] | None, *, counters: bool, save: Path | None
 ) -> tuple[Answer, AuditReport, Mapping[str, str]]:
     """The answer, what it shows, and why which devices were not read."""
+    from fabric.audit import audit as run_audit
     from fabric.audit.record import save_audit
     from fabric.devices.registry import expected_qos
     from fabric.provisioning.plan import make_plan
@@ -188,6 +187,7 @@ def _offline(
     ui: Ui, folder: Path, file: Path | None, names: list[str] | None
 ) -> tuple[Answer, AuditReport, Mapping[str, str]]:
     """The answer, what it shows, and why which devices were not read."""
+    from fabric.audit import audit as run_audit
     from fabric.saved.offline import limited, read_folder, read_for_site
 
     ui.say(f"reading {folder}")
@@ -335,6 +335,8 @@ def _learn(report: AuditReport) -> str:
 
 def _rows(report: AuditReport) -> list[tuple[str, str, str, str, str]]:
     """Rows of the table: devices with the same fault share one; the first's evidence shows."""
+    from fabric.audit.rule import FIX
+
     same: dict[tuple[str, str, str, str], list[Finding]] = {}
     for finding in report.findings:
         key = (finding.rule, finding.severity, finding.port, finding.message)
