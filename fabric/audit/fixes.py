@@ -78,10 +78,10 @@ class Fixes:
             return (f"{why}: {rule.mend}",)
         if device not in self._planned:
             self._planned[device] = self._change(device, self._intended[device])
-        if advice := self._refused.get(device):
-            return (advice,)
-        plan = self._planned[device]
-        return (rule.mend,) if plan is not None and plan.empty else FIX
+        if (plan := self._planned[device]) is not None:
+            return (rule.mend,) if plan.empty else FIX
+        advice = self._refused.get(device)
+        return (advice,) if advice else FIX
 
     def _lines(self, rule: Rule, device: str, ports: tuple[str, ...]) -> tuple[str, ...]:
         """Commands that put right what this rule finds of these ports; empty where unknown."""
@@ -97,16 +97,23 @@ class Fixes:
     ) -> tuple[str, ...]:
         if fields <= self._hidden(device, ports)[0]:
             return ()
+        # What ports do now may be what no plan of ours can leave (trust in PCP). Where other
+        # ports do, they are put right before and after; where these ports do, all that is
+        # found of them is put right together.
         after = self._mended(device, ports)
+        others = after is None
+        if after is None:
+            after = self._mended(device, ports, others=True)
         if after is None:
             return ()
-        # What these ports do now may be what no plan of ours can leave (trust in PCP): then
-        # all that is found of them is put right together.
-        with self._unrefused(device):
-            before = self._mended(device, ports, but=fields) or Change()
-        companions = getattr(module_of(self._site, device), "companions", None)
         names = [port.name for port in self._intended[device].ports]
-        return fix_lines(after.commands, before.commands, names, companions)
+        with self._unrefused(device):
+            before = self._mended(device, ports, but=fields, others=others)
+        lines: Sequence[str] = after.commands
+        if before is None:
+            lines, before = lines_but_of(lines, names, ports), Change()
+        companions = getattr(module_of(self._site, device), "companions", None)
+        return fix_lines(lines, before.commands, names, companions)
 
     @contextlib.contextmanager
     def _unrefused(self, device: str) -> Iterator[None]:
@@ -117,16 +124,25 @@ class Fixes:
             self._refused.pop(device, None)
 
     def _mended(
-        self, device: str, ports: tuple[str, ...], but: frozenset[str] = frozenset()
+        self,
+        device: str,
+        ports: tuple[str, ...],
+        but: frozenset[str] = frozenset(),
+        *,
+        others: bool = False,
     ) -> Change | None:
-        """The change to all that is found of these ports put right, but these fields."""
+        """The change to all that is found of these ports put right, but these fields.
+
+        All that is found of ``others`` too, where asked for.
+        """
         now = self._now(device)
         wanted = {port.name: port for port in self._intended[device].ports}
-        hidden, parts = self._hidden(device, ports)
         mended = []
         for port in now.ports:
-            found = self._fields.get((device, port.name), frozenset()) if port.name in ports else ()
-            fields = sorted(set(found) - but - hidden)
+            ours = port.name in ports
+            found = self._fields.get((device, port.name), frozenset()) if ours or others else ()
+            hidden, parts = self._hidden(device, ports if ours else (port.name,))
+            fields = sorted(set(found) - hidden - (but if ours else frozenset()))
             mended.append(mend(port, wanted[port.name], fields, parts))
         return self._change(device, dataclasses.replace(now, ports=tuple(mended)), known=True)
 
@@ -242,14 +258,31 @@ def fix_lines(
     return tuple(path[-1] for path in found)
 
 
+def lines_but_of(lines: Sequence[str], names: Sequence[str], ports: Sequence[str]) -> list[str]:
+    """The lines that are of none of a device's ports but these."""
+    ours = _naming(ports)
+    others = _naming([name for name in names if name not in ports])
+    return [
+        path[-1]
+        for path in _paths(lines)
+        if any(ours.search(line) for line in path) or not any(others.search(line) for line in path)
+    ]
+
+
+def _naming(ports: Sequence[str]) -> re.Pattern[str]:
+    """What finds a line that names one of these ports; nothing where there are none."""
+    names = "|".join(rf"(?<![\w/]){re.escape(port)}(?![\w/])" for port in ports)
+    return re.compile(names or r"(?!)")
+
+
 def _definitions(paths: Sequence[Path], ports: Sequence[str]) -> dict[str, list[Path]]:
     """Lines that define each object of ours: those under its name that name no port."""
-    any_port = re.compile("|".join(rf"(?<![\w/]){re.escape(port)}(?![\w/])" for port in ports))
+    any_port = _naming(ports)
     found: dict[str, list[Path]] = {}
     heads: dict[str, list[str]] = {}
     for path in paths:
         if path[0] not in heads:
-            plain = not _tidies(path[:1]) and not (ports and any_port.search(path[0]))
+            plain = not _tidies(path[:1]) and not any_port.search(path[0])
             heads[path[0]] = _NAME.findall(path[0]) if plain else []
         for name in heads[path[0]]:
             found.setdefault(name, []).append(path)

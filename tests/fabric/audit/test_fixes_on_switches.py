@@ -222,6 +222,32 @@ def test_a_row_of_several_ports_is_parted_before_one_of_them_gets_its_own(bench:
     assert not any("," in key or "3-4" in key for key in bench.switch.config.table("QUEUE"))
 
 
+# What no plan of ours can leave on a port: it classifies nothing by DSCP.
+UNTRUSTING: dict[str, tuple[str, Broken]] = {
+    "nxos": ("Ethernet1/1", in_port("Ethernet1/1", r" +service-policy type qos input .*\n", "")),
+    "eos": ("Ethernet1", in_port("Ethernet1", r"^( +)mtu", r"\1qos trust cos\n\1mtu")),
+}
+
+
+@pytest.mark.parametrize("bench", list(UNTRUSTING), indirect=True)
+def test_a_port_that_trusts_nothing_spoils_no_fix_of_another_port(bench: Bench):
+    untrusting, broken = UNTRUSTING[bench.os]
+    text = bench.switch.running_text()
+    for change in (broken, BREAKS[bench.os]["pfc"], BREAKS[bench.os]["mtu"]):
+        text = change(text)
+    bench.switch.replace_config(text)
+    found = bench.findings()
+    assert {"trust", "pfc", "mtu"} <= {one.rule for one in found}
+    for one in found:
+        other = _PORT[bench.os] if one.port == untrusting else untrusting
+        assert f"interface {other}" not in one.fix, one
+    for order in (found, found[::-1]):
+        bench.switch.replace_config(text)
+        for one in order:
+            bench.configure(*one.fix)
+        assert bench.findings() == ()
+
+
 def everywhere(old: str, new: str) -> Broken:
     """Every such line of the configuration as another."""
 
