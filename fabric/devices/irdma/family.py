@@ -24,8 +24,9 @@ from fabric.devices.dcb import DcbFamily, Traits
 from fabric.devices.dcb.counters import CounterNames
 from fabric.devices.dcb.facts import Facts
 from fabric.devices.dcb.paper import published
-from fabric.devices.dcb.settings import Item
+from fabric.devices.dcb.settings import TOGETHER, Item
 from fabric.devices.linux.dump import MISSING
+from fabric.devices.nic import SettingChange
 from fabric.qos import PRIORITY_COUNT, PortQos, Remark
 
 FOLDER = "/sys/kernel/config/irdma"
@@ -33,6 +34,7 @@ PARAMETERS = "/sys/module/irdma/parameters"
 DCQCN = "DCQCN"
 
 _AGENT = re.compile(r"fw-lldp-agent\s*:\s*(on|off)")
+_AGENT_ON = r"fw-lldp-agent[[:space:]]*: on"
 # No priority of its own: DCQCN is of the whole device, and CNPs go as the firmware wants.
 _ON = published(tuple(range(PRIORITY_COUNT)), 0, 0)
 
@@ -164,6 +166,25 @@ class IrdmaFamily(DcbFamily):
         folder = f"{FOLDER}/{nic.rdma_device}"
         command = f"mkdir -p {folder} && echo {int(on)} > {_file(nic.rdma_device)}"
         return agent, (Item(DCQCN, "on" if on else "off", (command,), needs=FOLDER),)
+
+    def _changes(
+        self, port: TargetPort, outputs: Outputs, facts: Facts, live: PortQos, intended: PortQos
+    ) -> tuple[SettingChange, ...]:
+        """Ours, of which the way back asks who decides.
+
+        Where the change broke off before the agent was off, it has changed nothing
+        that the agent refuses to take back.
+        """
+        changes = super()._changes(port, outputs, facts, live, intended)
+        if self._agent(port, outputs) != "on":
+            return changes
+        decides = f"{self.own_commands(port)[0]} | grep -Eq '{_AGENT_ON}'"
+        return tuple(
+            dataclasses.replace(c, rollback=tuple(f"{decides} || {line}" for line in c.rollback))
+            if c.name in TOGETHER
+            else c
+            for c in changes
+        )
 
     def own_lacking(self, facts: Facts) -> frozenset[str]:
         """DCQCN, where the driver has no configfs (the kernel's own)."""

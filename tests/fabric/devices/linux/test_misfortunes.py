@@ -18,7 +18,7 @@ from tests.fabric.devices.linux.test_on_an_emulated_host import PATH
 REBOOT = "systemctl reboot"
 
 
-@pytest.fixture(scope="module", params=["mlx5", "bnxt"])
+@pytest.fixture(scope="module", params=["mlx5", "bnxt", "irdma"])
 def host(request, tmp_path_factory):
     shell = Shell(tmp_path_factory.mktemp("host"), request.param)
     yield shell
