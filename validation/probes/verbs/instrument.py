@@ -194,7 +194,7 @@ def _goodput(report: Mapping[str, Any], expected: Expected) -> float:
     wire = payload_bps(expected.speed_bps, expected.mtu)
     if rate > wire * (1 + _TOLERANCE):
         raise ReportError(
-            f"it reports {rate / 1e9:.2f} Gbit/s on a wire that carries {wire / 1e9:.2f}"
+            f"it reports {rate / 1e9:.4g} Gbit/s on a wire that carries {wire / 1e9:.4g}"
         )
     if window_s > expected.elapsed_s * (1 + _TOLERANCE):
         raise ReportError(
