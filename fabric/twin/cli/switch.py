@@ -151,10 +151,13 @@ class StoredSwitch(ABC, Generic[Config]):
         self.save()
 
     def save_startup(self) -> None:
-        """Make the running configuration the one that the switch boots with."""
+        """Make the running configuration the one that the switch boots with.
+
+        On disk before the switch says so: what it said it keeps outlives a twin that is killed.
+        """
         self._stored.startup = self.running_text()
         self._stored.saved_at_s = time.time()
-        self.touch()
+        self.save()
 
     def replace_config(self, text: str) -> None:
         """Make this text the running configuration."""

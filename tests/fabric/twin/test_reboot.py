@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import pytest
@@ -82,3 +83,35 @@ def test_a_twins_switch_and_host_are_rebooted_over_its_control_channel(tmp_path)
         assert ssh(site, "host1", "cat /sys/class/net/ens1f0/mtu").stdout == "1500\n"
     finally:
         down(site.path)
+
+
+_SAVING = {
+    "nxos": (
+        "configure terminal",
+        "interface Ethernet1/1",
+        "mtu 9000",
+        "end",
+        "copy running-config startup-config",
+    ),
+    "eos": ("enable", "configure", "interface Ethernet1", "mtu 9000", "end", "write"),
+    "junos": ("configure", "set interfaces et-0/0/0 mtu 9000", "commit"),
+    "sonic": ("sudo config interface mtu Ethernet0 9000", "sudo config save -y"),
+    "nvue": ("nv set interface swp1 link mtu 9000", "nv config apply -y", "nv config save"),
+}
+
+
+@pytest.mark.parametrize("os", EMULATORS)
+def test_what_a_switch_says_it_saved_is_on_disk_when_it_says_so(tmp_path, os):
+    leaf = emulated_switch("leaf1", tmp_path / "leaf1", made(tmp_path, os), {})
+    before = leaf.startup
+
+    async def saved() -> str:
+        # Where a loop runs, as in the twin's server, all else is written a little later.
+        cli = CLIS.get(os)
+        session = cli(leaf) if cli else leaf.shell()
+        for line in _SAVING[os]:
+            answer = session.execute(line)
+            assert answer.accepted, answer.text
+        return (tmp_path / "leaf1" / "startup-config").read_text()
+
+    assert asyncio.run(saved()) == leaf.startup != before
