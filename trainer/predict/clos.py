@@ -6,6 +6,7 @@ a site; thresholds of other port speeds in proportion to those of 25G.
 
 from __future__ import annotations
 
+import math
 import tempfile
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def shape_of(hosts: int, nic_bps: int, oversubscription: float) -> ThreeLevelSha
         raise InputError(
             f"--nic {format_speed(nic_bps)}: NICs have 1G to {format_speed(MAX_NIC_BPS)}"
         )
-    if oversubscription < 1:
+    if not 1 <= oversubscription < math.inf:
         raise InputError(
             f"--oversubscription {oversubscription:g}: 1 is non-blocking, 4 has a quarter of that"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -66,8 +67,8 @@ class Setup:
                 raise InputError(f"{option} {count}: 1 or more")
         if self.servers < 0:
             raise InputError(f"--servers {self.servers}: 1 or more, or 0 for one on every host")
-        if self.step_s <= 0:
-            raise InputError(f"--step-ms {1000 * self.step_s:g}: a step takes more than 0 ms")
+        if not 0 < self.step_s < math.inf:
+            raise InputError(f"--step-ms {1000 * self.step_s:g}: no time that a step takes")
 
     def hosts(self, gpus: int) -> tuple[int, int]:
         """How many hosts, and how many GPUs train on each; InputError for uneven ones."""
