@@ -126,11 +126,13 @@ class Batches:
             on_event=self._event,
         )
         for name in names:
-            if name in self.started and name not in self.outcomes:
-                how = "cut off" if run.cut_off else "no result came back"
-                self.outcomes[name] = Outcome("failed", f"{self.started[name]}: {how}")
-                self.stopped = self.stopped or f"stopped since of {name} {how}"
-        if not run.cut_off and not any(name in self.started for name in names):
+            # Where events were lost, that of a start may be among them.
+            if (name in self.started or run.unheard) and name not in self.outcomes:
+                how = run.unheard or ("cut off" if run.cut_off else "no result came back")
+                step = self.started.get(name, self.playbook)
+                self.outcomes[name] = Outcome("failed", f"{step}: {how}")
+                self.stopped = self.stopped or run.unheard or f"stopped since of {name} {how}"
+        if not run.cut_off and not run.unheard and not any(name in self.started for name in names):
             end = run.output.strip()[-500:]
             self.stopped = f"{self.playbook} ended with code {run.exit_code}: {end}"
             if not self.outcomes:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from ansible_runner import Runner, RunnerConfig
+from ansible_runner import AnsibleRunnerException, Runner, RunnerConfig
 
 from fabric.errors import ToolError
 from fabric.provisioning.playstart import PROMPT
@@ -52,12 +52,14 @@ _POLL_S = 0.1
 class PlaybookRun:
     """How a playbook ended. ``cut_off``: by force, in the middle of things.
 
-    ``output`` is the end of what it printed.
+    ``output`` is the end of what it printed. ``unheard`` says why what it did was heard of no
+    more, and it was killed for that: its records could not be written.
     """
 
     exit_code: int
     cut_off: bool
     output: str
+    unheard: str = ""
 
 
 def playbooks_dir() -> Path:
@@ -179,7 +181,8 @@ def _run(
         return True
 
     failure: list[BaseException] = []
-    runner = Runner(config, event_handler=keep)
+    runner = _Runner(config, event_handler=keep)
+    runner.failure = failure
 
     def work() -> None:
         try:
@@ -201,18 +204,40 @@ def _run(
                     on_event(event)
             if stop is not None and stop.stopping and stop_file is not None:
                 stop_file.touch()
-            if stop is not None and stop.cut_off and not cut_off:
+            cut = bool(failure) or (stop is not None and stop.cut_off)
+            if cut and not cut_off:
                 cut_off = True
                 _kill(Path(config.artifact_dir))
     except BaseException:
         _kill(Path(config.artifact_dir))
         thread.join()
         raise
-    if failure:
-        raise failure[0]
+    if failure and not cut_off:
+        _kill(Path(config.artifact_dir))
+    unheard = _unwritten(failure[0]) if failure else ""
     # A killed process has no exit code.
     code = -1 if runner.rc is None else int(runner.rc)
-    return PlaybookRun(code, cut_off, "\n".join(tail))
+    return PlaybookRun(code, cut_off and not unheard, "\n".join(tail), unheard)
+
+
+class _Runner(Runner):  # type: ignore[misc] # untyped library
+    """Tells what could not be written without leaving its own files open for it."""
+
+    failure: list[BaseException]
+
+    def event_callback(self, event_data: dict[str, Any]) -> None:
+        try:
+            super().event_callback(event_data)
+        except (OSError, AnsibleRunnerException) as error:
+            self.failure.append(error)
+
+
+def _unwritten(error: BaseException) -> str:
+    """That the playbook's records could not be written; anything else is raised again."""
+    cause = error.__cause__ if isinstance(error, AnsibleRunnerException) else error
+    if not isinstance(cause, OSError):
+        raise error
+    return f"the run's records could not be written ({cause.strerror or cause})"
 
 
 def _kill(artifacts: Path) -> None:

@@ -91,7 +91,7 @@ def read_states_by_playbook(
     if silent:
         raise ToolError(
             f"collect.yml ended with code {run.exit_code} and said nothing of "
-            f"{', '.join(silent)}: {run.output.strip()[-500:]}"
+            f"{', '.join(silent)}: {run.unheard or run.output.strip()[-500:]}"
         )
     states = parse_states(site, readings)
     return States(states.states, states.outputs, states.failed | failed, states.refused)

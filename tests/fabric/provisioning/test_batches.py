@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 from fabric.provisioning import batches
+from fabric.provisioning.runner import PlaybookRun
 from fabric.topology import ClosShape
 from tests.sites import make_site
 
@@ -15,7 +16,7 @@ def run(tmp_path, monkeypatch, events):
         stages.append(limit)
         for kind, device, res in events:
             on_event({"event": kind, "event_data": {"host": device, "task": "t", "res": res}})
-        return SimpleNamespace(cut_off=False, exit_code=2, output="")
+        return PlaybookRun(2, cut_off=False, output="")
 
     monkeypatch.setattr(batches, "run_playbook", played)
     made = batches.Batches(

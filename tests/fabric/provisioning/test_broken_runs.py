@@ -308,3 +308,29 @@ def test_of_a_roll_back_that_was_killed_the_run_that_it_was_taking_back_is_named
     _killed(net, RUN, "rollback", of="20261201-0400-0000")
     (found,) = halfway_runs(net.site, net.names)
     assert "`paisoar rollback 20261201-0400-0000` takes back" in str(found)
+
+
+def test_a_device_of_which_no_event_could_be_written_is_never_called_untouched(net, monkeypatch):
+    # As on a full disk, once the run has begun.
+    def full(_runner, event):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ansible_runner.Runner.event_callback", full)
+        run = provision(net.site, make_plan(net.site, net.read()), only=["leaf1"])
+    outcome = run.devices["leaf1"]
+    assert outcome.state == "failed"
+    assert "records could not be written (No space left on device)" in outcome.detail
+    assert "Left: " in outcome.detail
+    assert run.error is not None
+    assert "No space left on device" in run.error.message
+    deadline = time.monotonic() + 60
+    while True:
+        # A switch in flight comes to an end by itself, and holds the lock until then.
+        try:
+            back = rollback(net.site, run.run_id)
+            break
+        except AccessError:
+            assert time.monotonic() < deadline
+            time.sleep(0.5)
+    assert back.error is None, back
