@@ -37,6 +37,7 @@ def training_curve(frame: pd.DataFrame, images: str, corner: str) -> str:
         (loss,) = axes.plot(
             frame["epoch"], frame["loss"], "o-", color=ACCENT, label="training loss (left)"
         )
+        loss.set_clip_on(False)  # the highest, often the first, lies at the upper edge
         mark_series(loss, "loss")
         axes.set_ylim(bottom=0)
         axes.set_xlabel("epoch")

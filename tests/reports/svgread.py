@@ -57,6 +57,12 @@ def bar(svg, name, *, panel=0, along="x"):
     return abs(scale.value(max(at)) - scale.value(min(at)))
 
 
+def clipped(svg, name):
+    """Whether what lies outside of the axes is cut away."""
+    _, series = _find(svg, name, 0)
+    return any(node.get("clip-path") for node in series.iter())
+
+
 def _find(svg, name, panel):
     root = ET.fromstring(svg)
     axes = [node for node in root.iter(f"{SVG}g") if node.get("class") == "axes"]

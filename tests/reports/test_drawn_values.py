@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from reports.figures import ports, scaling, suites, traffic, training
-from tests.reports.svgread import bar, names, points, words
+from tests.reports.svgread import bar, clipped, names, points, words
 
 CORNER = "simulated"
 
@@ -146,6 +146,7 @@ def test_training_and_its_speed():
     )
     svg = training.training_curve(frame, "test", CORNER)
     close(points(svg, "loss"), [(1, 2), (2, 1), (3, 0.25)])
+    assert not clipped(svg, "loss")  # the highest point is whole
     svg = training.training_speed(frame, CORNER)
     assert bar(svg, "epoch 1") == pytest.approx(2, rel=5e-3)
     assert bar(svg, "epoch 3", along="y") == pytest.approx(400, rel=5e-3)
