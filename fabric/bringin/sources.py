@@ -31,6 +31,9 @@ _OUTSIDE = re.compile(
 )
 _FABRIC_WORDS = re.compile(r"leaf|leaves|spine|tor(?![a-z])|torrouter", re.IGNORECASE)
 
+# What is assumed of a cable, as saved outputs say it.
+_OF_CABLE = re.compile(r"(.+ - .+): (speed|length) ")
+
 
 @dataclass(frozen=True, slots=True)
 class SourceNic:
@@ -128,7 +131,30 @@ def merged(sources: Sequence[Source]) -> Source:
         cables,
         next((source.intent for source in sources if source.intent is not None), None),
         (*(note for source in sources for note in source.notes), *notes),
-        tuple(line for source in sources for line in source.assumed),
+        _assumed(sources),
+    )
+
+
+def _assumed(sources: Sequence[Source]) -> tuple[str, ...]:
+    """What the sources assumed, but for cables of which an earlier one tells, or has others."""
+    told: dict[frozenset[PortRef], CableRow] = {}
+    settled: set[tuple[str, str]] = set()
+    for source in sources:
+        for row in source.cables if told else ():
+            known = told.get(frozenset((row.a, row.b)))
+            where = f"{row.a} - {row.b}"
+            if known is None or known.speed_bps is not None:
+                settled.add((where, "speed"))
+            if known is None or known.length_m is not None:
+                settled.add((where, "length"))
+        if not told:
+            told = {frozenset((row.a, row.b)): row for row in source.cables}
+    lines = [line for source in sources for line in source.assumed]
+    about = [_OF_CABLE.match(line) for line in lines]
+    return tuple(
+        line
+        for line, cable in zip(lines, about, strict=True)
+        if cable is None or (cable[1], cable[2]) not in settled
     )
 
 

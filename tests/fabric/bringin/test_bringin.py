@@ -317,6 +317,22 @@ def test_the_first_source_is_right_and_the_next_fills_its_gaps(inventory, tmp_pa
     assert (tor.os, tor.model, tor.buffer) == ("nxos", "N9K-C93180YC-FX", "1MB")
 
 
+def test_nothing_is_said_to_be_assumed_of_a_cable_that_an_earlier_source_tells(tmp_path):
+    outputs = read_source(saved(tmp_path)[1])
+    lengths = [line for line in outputs.assumed if ": length " in line]
+    assert len(lengths) > 1
+    row = next(row for row in outputs.cables if lengths[0].startswith(f"{row.a} - {row.b}: "))
+    table = tmp_path / "first.csv"
+    table.write_text(f"a,b,speed,length_m\n{row.b},{row.a},25G,5\n")
+    assert not any(": length " in line for line in merged([read_source(table), outputs]).assumed)
+    # What the earlier one leaves open is taken from the outputs, and what these assumed with it.
+    table.write_text(f"a,b,speed,length_m\n{row.a},{row.b},25G,\n")
+    (kept,) = (
+        line for line in merged([read_source(table), outputs]).assumed if ": length " in line
+    )
+    assert kept.startswith(f"{row.a} - {row.b}: ")
+
+
 def test_outputs_that_show_no_device_are_refused_with_the_reasons(tmp_path):
     (tmp_path / "leaf1").mkdir()
     (tmp_path / "leaf1/notes.txt").write_text("x")
