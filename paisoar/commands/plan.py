@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
@@ -12,6 +13,10 @@ from rich.text import Text
 from fabric.site import load_site
 from paisoar.commands.audit import DeviceOption
 from paisoar.console import DEFAULT_FILE, Answer, FileOption, JsonOption, Ui, command_line, run
+
+if TYPE_CHECKING:
+    from fabric.provisioning.drift import Drift
+    from fabric.provisioning.halfway import HalfwayRun
 
 _COLORS = {"+": "green", "-": "red"}
 
@@ -102,8 +107,7 @@ def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
 
     def show(out: Console) -> None:
         for drift in drifted:
-            what = f"{drift.device}, changed by somebody since run {drift.run_id}"
-            show_diffs(out, {what: drift.diff})
+            show_diffs(out, {_since(drift, halfway): drift.diff})
         show_diffs(
             out,
             {f"{name}, changed and not saved": "\n".join(lines) for name, lines in unsaved.items()},
@@ -139,6 +143,13 @@ def make(ui: Ui, file: Path, names: list[str] | None = None) -> Answer:
             )
 
     return Answer(document, show, good=not made.unreadable, exit_code=3)
+
+
+def _since(drift: Drift, halfway: Sequence[HalfwayRun]) -> str:
+    """Whose change it is: what a killed run of ours may have done is not called somebody's."""
+    ours = any(drift.device in one.devices for one in halfway)
+    by = "" if ours else " by somebody"
+    return f"{drift.device}, changed{by} since run {drift.run_id}"
 
 
 def _do_what_they_should(count: int) -> str:
