@@ -82,12 +82,12 @@ intent:
 certify:
   profile: lossless-dcqcn
   valid_hours: 168
-  min_bandwidth_fraction: 0.9
-  max_latency_p99_us: 9.0
-  min_incast_fraction: 0.9
-  min_incast_jain: 0.9
-  max_pause_ratio: 0.05
-  max_drops: 0
+  min_bandwidth_fraction: 0.9         # of the wire (ngc_multinode_perf; IETF BMWG draft)
+  max_latency_p99_us: 9.0             # what oci-hpc's health check allows its slowest hosts
+  min_incast_fraction: 0.9            # of wire and uplinks (as for pairs)
+  min_incast_jain: 0.9                # Jain's index (IETF BMWG draft; the limit is our own)
+  max_pause_ratio: 0.05               # pause time over wall time (our own)
+  max_drops: 0                        # none may be lost (IETF BMWG draft: 0 ppm)
   # mixed, burst, collective, soak: those named here belong to a certificate too.
   extra_suites: []
   min_class_share: 0.9                # of what ETS guarantees (SONiC's test plan: DWRR)

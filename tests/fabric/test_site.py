@@ -178,3 +178,10 @@ def test_a_number_of_many_digits_is_refused(tmp_path):
     path.write_text(path.read_text().replace("buffer: 40MB", f"buffer: {'9' * 400}MB", 1))
     with pytest.raises(InputError, match="too large"):
         load_site(path)
+
+
+def test_every_limit_of_a_new_file_says_beside_it_where_it_is_from(tmp_path):
+    lines = write_site(tmp_path).read_text().partition("\ncertify:\n")[2].partition("\n\n")[0]
+    limits = [line for line in lines.splitlines() if line.lstrip().startswith(("min_", "max_"))]
+    assert len(limits) == 11
+    assert [line for line in limits if " # " not in line] == []
