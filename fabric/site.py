@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -176,10 +176,14 @@ class Site:
         return device
 
     def select(self, names: list[str] | None) -> tuple[str, ...]:
-        """These devices, or all of them; InputError names an unknown one."""
+        """These devices, or all of them; InputError names an unknown one.
+
+        One word may name several, with commas between them.
+        """
         if not names:
             return tuple(self.devices)
-        for name in names:
+        named = device_names(names)
+        for name in named:
             if name not in self.devices:
                 raise InputError(
                     f"no device is called {name!r}",
@@ -187,13 +191,18 @@ class Site:
                     key="devices",
                     advice=f"There are: {', '.join(self.devices)}.",
                 )
-        return tuple(names)
+        return named
 
     @cached_property
     def sha256(self) -> str:
         """Hash of what the file says, whatever its layout and comments."""
         text = json.dumps(self.document.model_dump(mode="json"), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def device_names(words: Sequence[str]) -> tuple[str, ...]:
+    """The names in these words, each of which may hold several with commas between them."""
+    return tuple(dict.fromkeys(part.strip() for word in words for part in word.split(",")))
 
 
 def state_dir_of(file: Path) -> Path:

@@ -36,6 +36,7 @@ from fabric.site import (
     NicSpec,
     Site,
     SwitchSpec,
+    device_names,
 )
 from fabric.topology import Link, PortRef, Topology
 from fabric.units import parse_size_bytes
@@ -178,7 +179,8 @@ def limited(saved: SavedFabric, names: list[str] | None) -> SavedFabric:
     """Of these devices only; InputError names one that was not saved."""
     if not names:
         return saved
-    for name in names:
+    named = device_names(names)
+    for name in named:
         if name not in saved.states and name not in saved.failed:
             raise InputError(
                 f"no device is called {name!r}",
@@ -187,8 +189,8 @@ def limited(saved: SavedFabric, names: list[str] | None) -> SavedFabric:
             )
     return replace(
         saved,
-        states={name: state for name, state in saved.states.items() if name in names},
-        failed={name: why for name, why in saved.failed.items() if name in names},
+        states={name: state for name, state in saved.states.items() if name in named},
+        failed={name: why for name, why in saved.failed.items() if name in named},
     )
 
 

@@ -45,7 +45,10 @@ FileOption = Annotated[
     typer.Option("--file", "-f", help="The site's file; fabric.yaml, or none with --from."),
 ]
 DeviceOption = Annotated[
-    list[str] | None, typer.Option("--device", "-d", help="Only this device; may be repeated.")
+    list[str] | None,
+    typer.Option(
+        "--device", "--limit", "-d", help="Only this device, or leaf1,leaf2; may be repeated."
+    ),
 ]
 CountersOption = Annotated[
     bool,

@@ -78,6 +78,11 @@ def test_one_device_alone(broken):
     assert said["devices"] == ["leaf1"]
 
 
+def test_several_devices_in_one_word_as_for_ansible(broken):
+    said = json.loads(call("audit", "--from", broken, "--limit", "leaf1, spine1", "--json"))
+    assert said["devices"] == ["leaf1", "spine1"]
+
+
 @pytest.fixture
 def nothing(tmp_path):
     """A folder of two devices, neither of which can be read."""
