@@ -97,6 +97,7 @@ class FakeFabric:
         # Real verbs copy a request when it is posted; the trainer promises more.
         self.reuse = reuse
         self.max_inline = 1 << 10
+        self.extended = True
         self.queue_pairs: dict[int, QP] = {}
         self.problems: list[BaseException] = []
         self.receiver_not_ready = 0
@@ -131,8 +132,8 @@ class FakeFabric:
         """What ``load_verbs`` would return."""
         names: dict[str, Any] = dict(CONSTANTS)
         for kind in (
-            PD, MR, CQ, QP, QPCap, QPInitAttr, QPAttr, GID, GlobalRoute, AHAttr, SGE, SendWR,
-            RecvWR,
+            PD, MR, CQ, CQEX, CqInitAttrEx, PollCqAttr, QP, QPCap, QPInitAttr, QPAttr, GID,
+            GlobalRoute, AHAttr, SGE, SendWR, RecvWR,
         ):  # fmt: skip
             names[kind.__name__] = kind
         names |= {
@@ -272,6 +273,46 @@ class CQ(_Closes):
             # Whoever asks again and again lets the devices' threads go on.
             time.sleep(0)
         return len(entries), entries
+
+
+class CqInitAttrEx:
+    def __init__(self, cqe: int = 100, wc_flags: int = 0):
+        self.cqe, self.wc_flags = cqe, wc_flags
+
+
+class PollCqAttr:
+    pass
+
+
+class CQEX(CQ):
+    """An extended queue: one completion at a time, from ``start_poll`` to ``end_poll``."""
+
+    def __init__(self, context: Context, init_attr: CqInitAttrEx):
+        if not context.fabric.extended:
+            raise PyverbsRDMAError("Failed to create extended CQ", errno.EOPNOTSUPP)
+        super().__init__(context, init_attr.cqe)
+        self._current: Any = None
+
+    def poll(self, num_entries: int = 1) -> tuple[int, list[Any] | None]:
+        raise AttributeError("'CQEX' object has no attribute 'poll'")
+
+    def start_poll(self, attr: PollCqAttr) -> int:
+        require(isinstance(attr, PollCqAttr), "start_poll takes a PollCqAttr")
+        require(self._current is None, "start_poll before end_poll")
+        count, entries = super().poll(1)
+        if not count:
+            return errno.ENOENT
+        (self._current,) = entries
+        return 0
+
+    @property
+    def status(self) -> int:
+        require(self._current is not None, "nothing was found that has a status")
+        return self._current.status
+
+    def end_poll(self) -> None:
+        require(self._current is not None, "end_poll without start_poll")
+        self._current = None
 
 
 class QPCap:

@@ -1,5 +1,6 @@
 """The program on hosts, both ends of it, over a stand-in of the device that checks legality."""
 
+import errno
 import itertools
 import json
 import socket
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fake_verbs import C, FakeFabric
+from tests.fake_verbs import CQEX, C, FakeFabric
 from validation.probes.verbs import program
 from validation.probes.verbs.program import Failed, run
 
@@ -53,7 +54,9 @@ def both(fabric, verb, kind, *more, size=64, client=(), server=()):
         return [each.result() for each in ends]
 
 
-def test_a_ping_has_a_sample_for_every_message_and_leaves_nothing_open(fabric):
+@pytest.mark.parametrize("extended", [True, False])
+def test_a_ping_has_a_sample_for_every_message_and_leaves_nothing_open(fabric, extended):
+    fabric.extended = extended
     for verb, size in itertools.product(("send", "write", "read"), (1, 64, 2000)):
         nothing, report = both(fabric, verb, "ping", "-n", "130", size=size)
         assert nothing is None
@@ -67,6 +70,13 @@ def test_a_ping_has_a_sample_for_every_message_and_leaves_nothing_open(fabric):
     assert fabric.open_objects == fabric.registered_bytes == 0
     # Every 64th is signalled, a read always.
     assert fabric.signalled == 3 * (2 * 2 + 2 * 2 + 130)
+
+
+def test_a_queue_that_cannot_be_looked_at_ends_the_ping_with_the_reason(fabric, monkeypatch):
+    monkeypatch.setattr(CQEX, "start_poll", lambda _queue, _attr: errno.EINVAL)
+    ends = both(fabric, "send", "ping", "-n", "5")
+    assert any("poll the completion queue: Invalid argument" in str(end) for end in ends), ends
+    assert fabric.open_objects == 0
 
 
 @pytest.mark.parametrize("verb", ["write", "send"])
