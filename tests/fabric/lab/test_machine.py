@@ -102,6 +102,13 @@ def test_a_guest_has_its_cables_and_one_way_in_and_no_way_out(site: Site, tmp_pa
     assert "speed=100," in nic
 
 
+@pytest.mark.parametrize(("accel", "processors"), [("tcg", "1,maxcpus=2"), ("kvm", "1")])
+def test_an_emulated_guest_could_have_a_second_processor(site: Site, tmp_path, accel, processors):
+    # Without, a release of QEMU before 8.1 loses a NIC's kick now and then.
+    words = qemu.command(guests_of(site, Sizes())[0], image.Image(tmp_path), accel)
+    assert words[words.index("-smp") + 1] == processors
+
+
 def test_what_the_machine_lacks_is_asked_of_apt(bin_folder):
     says(bin_folder, "apt-get", APT)
     assert packages.missing() == (

@@ -117,7 +117,7 @@ def _finest(
         raise ReportError(
             f"it reports {rate / 1e9:.4g} Gbit/s, and messages that make {by_count / 1e9:.4g}"
         )
-    return min((off, rate), (off_by_count, by_count))[::-1]
+    return (by_count, off_by_count) if off_by_count < off else (rate, off)
 
 
 def _latency(
