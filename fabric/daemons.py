@@ -69,7 +69,8 @@ def daemon_pid(folder: Path) -> int | None:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 text = file.read().strip()
-                return int(text) if text else None
+                # Neither -1 nor 1 nor garbage: this number is sent a signal.
+                return int(text) if text.isdecimal() and int(text) > 1 else None
     except FileNotFoundError:
         pass
     return None

@@ -41,6 +41,7 @@ _REFUSALS = frozenset(
     (
         errno.EACCES,
         errno.EDQUOT,
+        errno.EEXIST,
         errno.EISDIR,
         errno.ELOOP,
         errno.ENAMETOOLONG,

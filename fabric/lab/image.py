@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from fabric.errors import ToolError
+from fabric.errors import InputError, ToolError
 from fabric.lab import modules, packages
 from fabric.lab.cpio import Entry, archive
 from fabric.lab.plan import guest_file
@@ -67,10 +67,12 @@ class Image:
 def cache_folder() -> Path:
     """Where images lie; not created here."""
     named = os.environ.get(CACHE)
-    if named:
-        return Path(named).expanduser().resolve()
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser().resolve() / "paisoar" / "lab"
+    try:
+        folder = Path(named or base).expanduser().resolve()
+    except RuntimeError as error:
+        raise InputError(f"{CACHE}={named}: {error}" if named else f"{base}: {error}") from None
+    return folder if named else folder / "paisoar" / "lab"
 
 
 def prepared() -> Image | None:

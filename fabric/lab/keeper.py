@@ -23,7 +23,15 @@ from types import FrameType
 from typing import Any
 
 from fabric.daemons import hold_lock
-from fabric.lab.files import KEEPER, READY, STATE, console_name, failure_in, tail_of
+from fabric.lab.files import (
+    KEEPER,
+    READY,
+    STATE,
+    console_name,
+    failure_in,
+    initrd_name,
+    tail_of,
+)
 
 WIRES_TIMEOUT_S = 30.0
 STARTING_PAUSE_S = 0.25
@@ -77,12 +85,16 @@ class Keeper:
         for entry in self.order["guests"]:
             for wire in entry["wires"]:
                 (self.folder / wire).unlink(missing_ok=True)
-            process = subprocess.Popen(
-                # The kernel ends a guest whose keeper was killed.
-                ["setpriv", "--pdeathsig", "KILL", "--", *entry["command"]],
-                cwd=self.folder,
-                stdin=subprocess.DEVNULL,
-            )
+            try:
+                process = subprocess.Popen(
+                    # The kernel ends a guest whose keeper was killed.
+                    ["setpriv", "--pdeathsig", "KILL", "--", *entry["command"]],
+                    cwd=self.folder,
+                    stdin=subprocess.DEVNULL,
+                )
+            except OSError as error:
+                self._tell(error=f"{error.filename} (util-linux) cannot be run: {error.strerror}")
+                raise
             self.guests.append(_Running(entry["name"], entry["port"], process))
             self._await_wires(process, entry["wires"])
         self._save()
@@ -162,8 +174,8 @@ class Keeper:
                 guest.process.kill()
                 guest.process.wait()
         for entry in self.order["guests"]:
-            for wire in entry["wires"]:
-                (self.folder / wire).unlink(missing_ok=True)
+            for name in (*entry["wires"], initrd_name(entry["name"])):
+                (self.folder / name).unlink(missing_ok=True)
         (self.folder / STATE).unlink(missing_ok=True)
 
 

@@ -132,10 +132,22 @@ def status(site: Site) -> LabStatus:
 def _state(folder: Path) -> dict[str, Any] | None:
     if daemon_pid(folder) is None:
         return None
+    path = folder / STATE
     try:
-        state: dict[str, Any] = json.loads((folder / STATE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        complete = {"signature", "accelerator"} <= state.keys() and all(
+            {"port", "pid", "state", "reason"} <= facts.keys() for facts in state["guests"].values()
+        )
+    except FileNotFoundError:
+        # The keeper has started no guest yet.
         return None
+    except (ValueError, KeyError, AttributeError, TypeError):
+        complete = False
+    if not complete:
+        raise ToolError(
+            f"a keeper runs, but {path} does not tell its guests: the file is damaged",
+            advice="End the lab and start it anew: paisoar lab down, then paisoar lab up.",
+        )
     return state
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import asyncssh
 
+from fabric.errors import InputError
 from fabric.twin.files import write_private
 
 CLIENT_KEY = "id_ed25519"
@@ -34,7 +35,14 @@ def host_key(folder: Path, device: str) -> asyncssh.SSHKey:
 
 def _key(path: Path, comment: str) -> asyncssh.SSHKey:
     if path.exists():
-        return asyncssh.read_private_key(path)
+        try:
+            return asyncssh.read_private_key(path)
+        except asyncssh.KeyImportError as error:
+            raise InputError(
+                f"is no private key: {error}",
+                file=str(path),
+                advice="Remove it: the next start makes a new one.",
+            ) from None
     key = asyncssh.generate_private_key(ALGORITHM, comment=comment)
     write_private(path, key.export_private_key())
     return key

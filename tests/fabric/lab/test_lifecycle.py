@@ -122,6 +122,52 @@ def test_down_leaves_nothing_but_keys_and_logs(site: Site, stand_ins: Path):
     down(site.path)  # quiet where nothing is up
 
 
+@pytest.mark.parametrize(
+    "text", ["garbage", "[]", "{}", '{"signature": 1, "guests": {"host1": {}}}']
+)
+def test_a_lab_whose_state_is_damaged_is_not_called_down(site: Site, stand_ins: Path, text: str):
+    up(site)
+    (lab_dir_of(site.path) / "state.json").write_text(text)
+    for act in (status, up):
+        with pytest.raises(ToolError, match=r"a keeper runs, but .*state\.json"):
+            act(site)
+    down(site.path)
+    assert processes_of(site) == []
+    assert up(site).healthy
+
+
+def test_a_lock_never_names_all_processes(site: Site, stand_ins: Path):
+    up(site)
+    (lab_dir_of(site.path) / "lock").write_text("-1")
+    assert daemon_pid(lab_dir_of(site.path)) is None
+    down(site.path)
+    assert processes_of(site) == []
+
+
+def test_a_key_that_is_none_is_named(site: Site, stand_ins: Path):
+    down(site.path)
+    key = lab_dir_of(site.path) / "id_ed25519"
+    key.parent.mkdir(parents=True, exist_ok=True)
+    key.write_text("garbage")
+    with pytest.raises(InputError, match="is no private key") as refused:
+        up(site)
+    assert refused.value.file == str(key)
+
+
+def test_a_program_that_guests_start_by_is_named(
+    site: Site, stand_ins: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for folder in os.get_exec_path():
+        for program in Path(folder).glob("*"):
+            link = stand_ins / program.name
+            if program.name != "setpriv" and not link.exists():
+                link.symlink_to(program)
+    monkeypatch.setenv("PATH", str(stand_ins))
+    with pytest.raises(ToolError, match=r"setpriv \(util-linux\) cannot be run"):
+        up(site)
+    assert processes_of(site) == []
+
+
 def test_a_block_that_fails_takes_its_guests_down(site: Site, stand_ins: Path):
     def work() -> None:
         with running(site):

@@ -127,6 +127,16 @@ def test_a_nic_that_sends_nothing_inline_is_asked_for_nothing_inline(fabric):
     fabric.check()
 
 
+@pytest.mark.parametrize(
+    ("option", "value"), [("-p", "99999"), ("-s", "0"), ("-q", "0"), ("-n", "0"), ("-x", "-1")]
+)
+def test_numbers_that_mean_nothing_are_refused_before_anybody_waits(fabric, capsys, option, value):
+    given = words("send", "ping", 18515, "-n", "5", option, value)
+    with pytest.raises(SystemExit):
+        run(fabric.verbs(), given)
+    assert f"argument {option}: {value} is not from" in capsys.readouterr().err
+
+
 def test_the_traffic_class_is_on_both_ends(fabric):
     both(fabric, "write", "ping", "-n", "5", "--tclass=106")
     assert [route.traffic_class for route in fabric.routes] == [106, 106]

@@ -678,22 +678,34 @@ def carry(end: End) -> dict[str, Any] | None:
     return report if client else None
 
 
+def between(least: int, most: int) -> Callable[[str], int]:
+    """The type of an argument that is a whole number from ``least`` to ``most``."""
+
+    def whole(text: str) -> int:
+        number = int(text)
+        if not least <= number <= most:
+            raise argparse.ArgumentTypeError(f"{text} is not from {least} to {most}")
+        return number
+
+    return whole
+
+
 def arguments(words: Sequence[str]) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="verbs.py")
     parser.add_argument("verb", choices=("send", "write", "read"))
     parser.add_argument("kind", choices=("ping", "stream"))
     parser.add_argument("-d", dest="device", required=True)
-    parser.add_argument("-x", dest="gid_index", type=int, required=True)
+    parser.add_argument("-x", dest="gid_index", type=between(0, 65535), required=True)
     parser.add_argument("-m", dest="mtu", type=int, choices=MTUS, required=True)
-    parser.add_argument("-p", dest="port", type=int, required=True)
-    parser.add_argument("-s", dest="bytes", type=int, required=True)
-    parser.add_argument("-q", dest="qps", type=int, default=1)
-    parser.add_argument("-n", dest="count", type=int)
+    parser.add_argument("-p", dest="port", type=between(1, 65535), required=True)
+    parser.add_argument("-s", dest="bytes", type=between(1, 1 << 30), required=True)
+    parser.add_argument("-q", dest="qps", type=between(1, 16384), default=1)
+    parser.add_argument("-n", dest="count", type=between(1, 1 << 31))
     parser.add_argument("-D", dest="seconds", type=float)
     parser.add_argument("-f", dest="margin", type=float, default=0.0)
     parser.add_argument("-r", dest="rate", type=float, default=0.0)
-    parser.add_argument("--tclass", type=int, default=0)
+    parser.add_argument("--tclass", type=between(0, 255), default=0)
     parser.add_argument("--peer", default="")
     asked = parser.parse_args(words)
     if (asked.count is None) == (asked.seconds is None):
