@@ -161,9 +161,9 @@ def up(site: Site, on_progress: Progress | None = None, sizes: Sizes | None = No
     """Start the site's lab and wait until every guest lets us in.
 
     ``on_progress(done, total, what)`` is called as things are prepared and guests come
-    up. A lab that runs as it should is left alone; one that has changed or lost a guest
-    is started anew. Raises InputError where the site is no lab, ToolError where
-    something is missing on this machine or a guest does not come up.
+    up. A lab that runs as it should is left alone; one that has lost a guest is started
+    anew. Raises InputError where the site is no lab, ToolError where a lab runs with other
+    sizes or guests, something is missing on this machine or a guest does not come up.
     """
     begun = time.monotonic()
     guests = guests_of(site, sizes or Sizes())
@@ -172,11 +172,17 @@ def up(site: Site, on_progress: Progress | None = None, sizes: Sizes | None = No
     with one_at_a_time(folder):
         version = require_qemu()
         known = _state(folder)
-        if known is not None and known["signature"] == signature(guests):
-            running = status(site)
-            if running.healthy:
-                steps.finish("already up")
-                return replace(running, already_up=True)
+        running = status(site)
+        if known is not None and running.healthy:
+            if known["signature"] != signature(guests):
+                raise ToolError(
+                    "the lab is up with other sizes, or with guests of an earlier fabric.yaml; "
+                    "a new start would lose what is set on them",
+                    advice="Give the options it was started with, or end it first: "
+                    "paisoar lab down, then paisoar lab up.",
+                )
+            steps.finish("already up")
+            return replace(running, already_up=True)
         _down(folder)
         _require_memory(guests)
         _require_ports(site, guests)

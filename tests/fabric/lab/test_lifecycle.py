@@ -103,11 +103,15 @@ def test_up_again_leaves_running_guests_alone(site: Site, stand_ins: Path):
     assert {process.pid for process in processes_of(site)} == before
 
 
-def test_other_memory_is_a_new_start(site: Site, stand_ins: Path):
+def test_a_lab_that_is_up_with_other_memory_is_not_ended_unasked(site: Site, stand_ins: Path):
     up(site)
-    keeper = daemon_pid(lab_dir_of(site.path))
+    before = {process.pid for process in processes_of(site)}
+    for sizes in (Sizes(host_memory_mib=1024), Sizes(host_memory_mib=10**6)):
+        with pytest.raises(ToolError, match="the lab is up with other sizes"):
+            up(site, sizes=sizes)
+    assert {process.pid for process in processes_of(site)} == before
+    down(site.path)
     assert not up(site, sizes=Sizes(host_memory_mib=1024)).already_up
-    assert daemon_pid(lab_dir_of(site.path)) != keeper
 
 
 def test_down_leaves_nothing_but_keys_and_logs(site: Site, stand_ins: Path):
