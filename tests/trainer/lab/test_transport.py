@@ -40,10 +40,11 @@ def both_ways_bps(port):
 
 
 def test_busbw_is_near_what_the_device_carries_both_ways():
-    before = both_ways_bps(21101)
+    theirs = [both_ways_bps(21101)]
     options = {"nbytes": 4 << 20, "turns": 7, "steps": 3}
     found = results(ranks("speed", 21102, options=options))
-    after = both_ways_bps(21103)
+    # Their median: one turn beside something else would ask for less.
+    theirs += [both_ways_bps(port) for port in (21103, 21105)]
     reached = statistics.median(found[0]["busbw_bps"])
-    print(f"busbw {reached / 1e6:.1f}, ib_write_bw -b {before / 1e6:.1f} and {after / 1e6:.1f}")
-    assert reached >= 0.8 * min(before, after), (found[0], before, after)
+    print(f"busbw {reached / 1e6:.1f}, ib_write_bw -b {[round(bps / 1e6, 1) for bps in theirs]}")
+    assert reached >= 0.8 * statistics.median(theirs), (found[0], theirs)
