@@ -62,11 +62,20 @@ class PathReport:
             return "No pair of hosts is known: no path was judged."
         of = f"{self.lossless_pairs} of {self.pairs} host pairs are lossless on every path"
         if not self.down:
-            return f"{of}."
+            return f"{of}{self._unknown}."
         more = f" and {len(self.down) - 1} more" if len(self.down) > 1 else ""
         return (
             f"{of} that is up. {self.cut_pairs} have no path, {self.thinned_pairs} fewer than "
             f"they should: {self.down[0]}{more}."
+        )
+
+    @property
+    def _unknown(self) -> str:
+        if not self.unread_pairs:
+            return ""
+        return (
+            f"; of {self.unread_pairs} it cannot be said: a port was not read, or is software "
+            "RDMA, which pauses nothing"
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -135,6 +135,7 @@ def test_the_audit_skips_and_never_passes_it(site):
         assert any(reason.startswith(f"ens1f0: {fact}") for reason in unread), fact
     # Three of four hosts are left that a path can be lossless between.
     assert report.paths.lossless_pairs == 3 * 2
+    assert "; of 6 it cannot be said: a port was not read, or is software" in report.paths.summary
     assert everyone.paths.lossless_pairs < 4 * 3
 
 
