@@ -71,7 +71,11 @@ def cache_folder() -> Path:
     try:
         folder = Path(named or base).expanduser().resolve()
     except RuntimeError as error:
-        raise InputError(f"{CACHE}={named}: {error}" if named else f"{base}: {error}") from None
+        variable = CACHE if named else "XDG_CACHE_HOME"
+        raise InputError(
+            f"{variable} names no folder: {named or base}: {error}",
+            advice=f"Name one that can be written in {CACHE}.",
+        ) from None
     return folder if named else folder / "paisoar" / "lab"
 
 

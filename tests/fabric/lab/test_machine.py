@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fabric.errors import ToolError
+from fabric.errors import InputError, ToolError
 from fabric.lab import image, modules, packages, qemu
 from fabric.lab.plan import Sizes, guests_of
 from fabric.site import Site
@@ -107,6 +107,12 @@ def test_an_emulated_guest_could_have_a_second_processor(site: Site, tmp_path, a
     # Without, a release of QEMU before 8.1 loses a NIC's kick now and then.
     words = qemu.command(guests_of(site, Sizes())[0], image.Image(tmp_path), accel)
     assert words[words.index("-smp") + 1] == processors
+
+
+def test_a_cache_of_nobody_is_refused_by_the_variables_name(monkeypatch):
+    monkeypatch.setenv(image.CACHE, "~nobody-of-that-name/lab")
+    with pytest.raises(InputError, match=f"{image.CACHE} names no folder: ~nobody-of-that-name"):
+        image.cache_folder()
 
 
 def test_what_the_machine_lacks_is_asked_of_apt(bin_folder):
